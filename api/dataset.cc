@@ -84,8 +84,13 @@ absl::Status CheckBucket(const DatasetBucketOptions& options) {
   return absl::OkStatus();
 }
 
+struct FunctionOfGraph {
+  ElementFunction call;
+  data::FunctionState state;
+};
+
 /// Calls a function of a graph's library, on so many threads at once.
-absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function& function,
+absl::StatusOr<FunctionOfGraph> GraphFunction(const Graph& graph, const Function& function,
                                               int threads) {
   const Scope s = Scope::NewRoot();
   TROUPE_RETURN_IF_ERROR(s.graph()->AddLibrary(graph.library()));
@@ -104,8 +109,9 @@ absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function
   TROUPE_ASSIGN_OR_RETURN(
       const Session::Callable callable,
       session->MakeCallable(absl::MakeConstSpan(args), absl::MakeConstSpan(results)));
-  return ElementFunction([session, callable, num_args = args.size(), num_results = results.size()](
-                             Tensors element) -> absl::StatusOr<Tensors> {
+  FunctionOfGraph made;
+  made.call = [session, callable, num_args = args.size(),
+               num_results = results.size()](Tensors element) -> absl::StatusOr<Tensors> {
     if (element.size() != num_args) {
       return InvalidArgument("the function takes ", num_args, " arguments; the element has ",
                              element.size(), " components");
@@ -113,12 +119,19 @@ absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function
     Tensors values(num_results);
     TROUPE_RETURN_IF_ERROR(callable(element, absl::MakeSpan(values)));
     return values;
-  });
+  };
+  made.state.save = [session] { return session->SaveKernelStates(); };
+  made.state.restore = [session](const Session::KernelStates& states) {
+    return session->RestoreKernelStates(states);
+  };
+  return made;
 }
 
-PlanPtr MapPlan(PlanPtr input, ElementFunction function, const DatasetMapOptions& options) {
-  return options.parallel == 1 ? SerialMapPlan(std::move(input), std::move(function), options)
-                               : ParallelMapPlan(std::move(input), std::move(function), options);
+PlanPtr MapPlan(PlanPtr input, ElementFunction function, const DatasetMapOptions& options,
+                data::FunctionState state = {}) {
+  return options.parallel == 1
+             ? SerialMapPlan(std::move(input), std::move(function), options, std::move(state))
+             : ParallelMapPlan(std::move(input), std::move(function), options);
 }
 
 absl::Status CheckMap(const DatasetMapOptions& options) {
@@ -218,8 +231,8 @@ Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function,
          options](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
           const int most = place.flow()->threads();
           const int calls = options.parallel == kAuto ? most : std::min(options.parallel, most);
-          TROUPE_ASSIGN_OR_RETURN(ElementFunction map, GraphFunction(*graph, function, calls));
-          return MapPlan(input, std::move(map), options)->Make(place);
+          TROUPE_ASSIGN_OR_RETURN(FunctionOfGraph map, GraphFunction(*graph, function, calls));
+          return MapPlan(input, std::move(map.call), options, std::move(map.state))->Make(place);
         });
   });
 }

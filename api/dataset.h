@@ -241,7 +241,8 @@ class Dataset {
 
   Dataset Map(ElementFunction function, DatasetMapOptions options = {}) const;
   /// A function of a graph's library, which gets the components as arguments. It is run by a
-  /// session of its own, on one thread a call.
+  /// session of its own, on one thread a call. A position has the states of its kernels, such as
+  /// those of seeded random ops, unless calls are parallel.
   Dataset Map(std::shared_ptr<Graph> graph, Function function,
               DatasetMapOptions options = {}) const;
   Dataset Filter(ElementPredicate function) const;

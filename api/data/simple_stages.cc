@@ -40,8 +40,12 @@ class FilterStage final : public StageOverInput {
 
 class MapStage final : public StageOverInput {
  public:
-  MapStage(const Place& place, ElementFunction function, DatasetMapOptions options)
-      : StageOverInput(place, "Map"), function_(std::move(function)), options_(options) {}
+  MapStage(const Place& place, ElementFunction function, DatasetMapOptions options,
+           FunctionState state)
+      : StageOverInput(place, "Map"),
+        function_(std::move(function)),
+        options_(options),
+        state_(std::move(state)) {}
 
  private:
   absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
@@ -63,16 +67,45 @@ class MapStage final : public StageOverInput {
     }
   }
   absl::Status Save(PositionWriter* to) override {
-    to->Number(static_cast<uint64_t>(bad_));
+    FunctionState::Values values;
+    if (state_.save != nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(values, state_.save());
+    }
+    to->Number(static_cast<uint64_t>(bad_) | (values.empty() ? 0 : kHasState));
+    if (!values.empty()) {
+      to->Number(values.size());
+      for (const auto& [name, value] : values) {
+        to->Text(name);
+        to->Text(value);
+      }
+    }
     return StageOverInput::Save(to);
   }
   void Restore(PositionReader* from) override {
-    bad_ = static_cast<int64_t>(from->Number(INT64_MAX));
+    const uint64_t bad = from->Number();
+    bad_ = static_cast<int64_t>(bad & ~kHasState);
+    if ((bad & kHasState) != 0) RestoreState(from);
     StageOverInput::Restore(from);
   }
+  void RestoreState(PositionReader* from) {
+    FunctionState::Values values;
+    for (uint64_t n = from->Number(); n > 0 && from->status().ok(); --n) {
+      const std::string_view name = from->Text();
+      values.emplace(name, from->Text());
+    }
+    if (!from->status().ok()) return;
+    if (state_.restore == nullptr) return from->Refuse();
+    if (const absl::Status restored = state_.restore(values); !restored.ok()) {
+      from->Fail(Named(restored));
+    }
+  }
+
+  /// Beside the number of bad elements: the state of the function follows.
+  static constexpr uint64_t kHasState = uint64_t{1} << 63;
 
   const ElementFunction function_;
   const DatasetMapOptions options_;
+  const FunctionState state_;
   Block block_;
   int64_t bad_ = 0;
 };
@@ -332,8 +365,9 @@ absl::Status CountBad(const absl::Status& why, int64_t most, int64_t* bad, Meter
 PlanPtr FilterPlan(PlanPtr input, ElementPredicate function) {
   return PlanOver<FilterStage>(std::move(input), std::move(function));
 }
-PlanPtr SerialMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options) {
-  return PlanOver<MapStage>(std::move(input), std::move(function), options);
+PlanPtr SerialMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options,
+                      FunctionState state) {
+  return PlanOver<MapStage>(std::move(input), std::move(function), options, std::move(state));
 }
 PlanPtr TakePlan(PlanPtr input, uint64_t n) {
   return PlanOver<RangeStage>(std::move(input), "Take", uint64_t{0}, n);

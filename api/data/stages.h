@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,14 @@ PlanPtr ActorPlan(std::string name, DatasetActorSourceOptions options);
 
 // Played by the one who pulls.
 PlanPtr FilterPlan(PlanPtr input, ElementPredicate function);
-PlanPtr SerialMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options);
+/// What a function keeps between its calls; null if that is nothing.
+struct FunctionState {
+  using Values = std::map<std::string, std::string>;
+  std::function<absl::StatusOr<Values>()> save;
+  std::function<absl::Status(const Values&)> restore;
+};
+PlanPtr SerialMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options,
+                      FunctionState state);
 PlanPtr TakePlan(PlanPtr input, uint64_t n);
 PlanPtr SkipPlan(PlanPtr input, uint64_t n);
 PlanPtr ShardPlan(PlanPtr input, uint64_t index, uint64_t of);

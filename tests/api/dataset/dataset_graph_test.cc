@@ -276,6 +276,26 @@ TEST_F(DatasetGraphTest, FunctionsOfTheGraph) {
   EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
 }
 
+TEST_F(DatasetGraphTest, RandomNumbersOfFunctionsGoOnFromAPosition) {
+  const Function draw = DefineFunction(
+      s, "Draw", {ElementType::kInt64}, [](const Scope& body, absl::Span<const Output> args) {
+        return std::vector<Output>{
+            args[0], ops::RandomUniform(body, Tensor::Vector<int32_t>({2}), ElementType::kFloat,
+                                        {.seed = 1, .seed2 = 2})};
+      });
+  ASSERT_TRUE(s.ok()) << s.status();
+  const Dataset dataset = Dataset::Range(0, 40).Map(s.graph(), draw).Prefetch(4);
+  const std::vector<std::string> all = All(dataset);
+  ASSERT_EQ(all.size(), 40u);
+  const auto iterator = testing::Begin(dataset);
+  testing::Take(*iterator, 7);
+  const absl::StatusOr<std::string> position = iterator->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  const auto restored = testing::Begin(dataset);
+  ASSERT_EQ(restored->Restore(*position), absl::OkStatus());
+  EXPECT_EQ(testing::Take(*restored, 100), std::vector<std::string>(all.begin() + 7, all.end()));
+}
+
 // What comes after a file has been read is no longer on the thread that made the call.
 TEST_F(DatasetGraphTest, FunctionsThatReadFilesRunAtOnce) {
   std::mutex mutex;
