@@ -274,12 +274,13 @@ absl::Status Root::Restore(std::string_view position) {
       stage_->RestorePosition(&from);
     }
     if (from.status().ok() && (!from.at_end() || kept.size() > 1)) from.Refuse();
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
     TROUPE_RETURN_IF_ERROR(over_);
     kept_ = std::move(kept);
     if (!from.status().ok()) {
       over_ = from.status();
-      flow()->BeginStop();  // What is half restored is not played.
+      flow()->BeginStop();                              // What is half restored is not played.
+      while (!line_.empty()) Answer(&lock, over_, {});  // Asked for meanwhile.
     }
     return from.status();
   });

@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "api/data/root.h"
+#include "api/data/stage.h"
 #include "api/dataset.h"
 #include "devices/status_macros.h"
 #include "devices/storage/coding.h"
@@ -261,6 +265,54 @@ TEST(DatasetErrorsTest, FilesThatHaveBecomeShorter) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(file + ": it ends at byte "));
     folder.Write(name, before);
   }
+}
+
+/// Ends at once. A position is refused, as late as the test says.
+class RefusingStage final : public data::Stage {
+ public:
+  explicit RefusingStage(const data::Place& place)
+      : Stage(place.player, place.parent, "Refusing") {}
+  void Start(uint64_t) override {}
+
+  static std::promise<void> restores, refuses;
+
+ private:
+  absl::StatusOr<data::Progress> DoPull(size_t, data::Block*) override {
+    return data::Progress::kEnd;
+  }
+  absl::Status Save(data::PositionWriter*) override { return absl::OkStatus(); }
+  void Restore(data::PositionReader* from) override {
+    restores.set_value();
+    refuses.get_future().wait();
+    from->Refuse();
+  }
+};
+std::promise<void> RefusingStage::restores, RefusingStage::refuses;
+
+/// Who has asked meanwhile is answered.
+TEST(DatasetErrorsTest, CallsWhileAPositionIsRefused) {
+  const data::PlanPtr plan =
+      data::MakePlan([](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
+        return std::make_unique<RefusingStage>(place);
+      });
+  const auto begun = *data::Root::Make(*plan, {});
+  Tensors element;
+  ASSERT_FALSE(*begun->Next(&element));
+  const std::string position = *begun->Save();
+  const auto restored = *data::Root::Make(*plan, {});
+  std::future<absl::Status> status =
+      std::async(std::launch::async, [&] { return restored->Restore(position); });
+  RefusingStage::restores.get_future().wait();
+  std::promise<absl::Status> answer;
+  restored->NextAsync(
+      [&](absl::StatusOr<bool> more, const Tensors&) { answer.set_value(more.status()); });
+  RefusingStage::refuses.set_value();
+  EXPECT_EQ(status.get().code(), Code::kInvalidArgument);
+  std::future<absl::Status> answered = answer.get_future();
+  EXPECT_EQ(answered.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  data::Root::End(begun);
+  data::Root::End(restored);
+  EXPECT_EQ(answered.get().code(), Code::kInvalidArgument);
 }
 
 Dataset ManyStages() {
