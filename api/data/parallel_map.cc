@@ -1,4 +1,5 @@
 // A function that is called for several elements at once.
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -86,7 +87,10 @@ class ParallelMapStage final : public Stage, public Activity {
       } else if (out->size() == begin) {
         progress = Nothing();
       }
-      Stage::meter()->SetFullness(static_cast<int64_t>(NumDone()), static_cast<int64_t>(parallel_),
+      const size_t ready = NumReady();
+      // Pieces that were made before may be larger, or more.
+      const size_t most = std::max(ready, MostPieces() * piece_elements_);
+      Stage::meter()->SetFullness(static_cast<int64_t>(ready), static_cast<int64_t>(most),
                                   parallel_);
     }
     Wake();
@@ -101,11 +105,15 @@ class ParallelMapStage final : public Stage, public Activity {
     }
     return nullptr;
   }
-  size_t NumDone() const {
+  /// Elements.
+  size_t NumReady() const {
     size_t n = 0;
-    for (const std::unique_ptr<Piece>& piece : pieces_) n += piece->done ? 1 : 0;
+    for (const std::unique_ptr<Piece>& piece : pieces_) {
+      if (piece->done) n += piece->elements.size() - piece->next;
+    }
     return n;
   }
+  size_t MostPieces() const { return 2 * static_cast<size_t>(parallel_); }
 
   absl::Status Give(Piece* piece, size_t limit, Block* out) {
     while (true) {
@@ -154,7 +162,7 @@ class ParallelMapStage final : public Stage, public Activity {
         std::lock_guard<std::mutex> lock(mutex_);
         if (!begun_ || ended_ || closed_ || flow()->stopped()) return;
         if (running_ >= parallel_) return;
-        if (pieces_.size() >= 2 * static_cast<size_t>(parallel_)) {
+        if (pieces_.size() >= MostPieces()) {
           // Results have been waiting all the time: there is one call too many.
           constexpr int kMany = 256;
           if (auto_ && ++full_plays_ >= kMany && parallel_ > 1) {

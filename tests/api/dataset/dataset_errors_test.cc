@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -14,6 +16,7 @@
 #include "api/data/root.h"
 #include "api/data/stage.h"
 #include "api/dataset.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/storage/coding.h"
 #include "devices/storage/crc32c.h"
@@ -593,6 +596,21 @@ TEST(DatasetErrorsTest, Statistics) {
   EXPECT_EQ(metadata.step_stats().dev_stats(0).node_stats_size(), 4);
   EXPECT_THAT(metadata.step_stats().dev_stats(0).node_stats(2).timeline_label(),
               HasSubstr("2 calls at once"));
+}
+
+/// A parallel map counts elements, of which a piece has several.
+TEST(DatasetErrorsTest, FullnessOfAParallelMap) {
+  constexpr int kParallel = 2;
+  const auto iterator = Begin(
+      Dataset::Range(0, 10'000'000).Map([](Tensors e) { return e; }, {.parallel = kParallel}));
+  int64_t most = 0;
+  for (int i = 0; i < 1'000'000 && most <= 2 * kParallel; ++i) {
+    Take(*iterator, 1);
+    const StageStats stats = iterator->Stats()[0];
+    ASSERT_LE(stats.held, stats.capacity);
+    most = std::max(most, stats.held);
+  }
+  EXPECT_GT(most, 2 * kParallel);
 }
 
 }  // namespace
