@@ -613,5 +613,54 @@ TEST(DatasetErrorsTest, FullnessOfAParallelMap) {
   EXPECT_GT(most, 2 * kParallel);
 }
 
+/// It makes more calls at once while its consumer waits, but no more than there are threads.
+TEST(DatasetErrorsTest, AutomaticParallelism) {
+  constexpr int kThreads = 3;
+  std::atomic<int> calls{0}, most_calls{0};
+  const auto slow = [&](Tensors element) {
+    const int now = ++calls;
+    for (int most = most_calls; now > most && !most_calls.compare_exchange_weak(most, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --calls;
+    return element;
+  };
+  const auto iterator =
+      Begin(Dataset::Range(0, 1'000'000).Map(slow, {.parallel = kAuto}), kThreads);
+  int parallel = 0;
+  for (int i = 0; i < 10'000 && parallel < kThreads; ++i) {
+    Take(*iterator, 1);
+    parallel = iterator->Stats()[0].parallel;
+  }
+  EXPECT_EQ(parallel, kThreads);
+  Take(*iterator, 100);
+  EXPECT_LE(iterator->Stats()[0].parallel, kThreads);
+  EXPECT_LE(most_calls, kThreads);
+}
+
+TEST(DatasetErrorsTest, StatisticsAreLogged) {
+  std::mutex mutex;
+  std::string log;
+  SetLogLevel(LogLevel::kInfo);
+  SetLogSink([&](const LogRecord& record) {
+    std::lock_guard<std::mutex> lock(mutex);
+    log += record.text;
+  });
+  DatasetIteratorOptions options;
+  options.name = "logged";
+  options.log_every = absl::Milliseconds(1);
+  const auto iterator = *Dataset::Range(0, 1'000'000).Batch(2).Prefetch(4).MakeIterator(options);
+  for (int i = 0; i < 100; ++i) {
+    Take(*iterator, 10);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  SetLogSink(nullptr);
+  SetLogLevel(LogLevel::kWarning);
+  std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_THAT(log, HasSubstr("Dataset logged: Prefetch: "));
+  EXPECT_THAT(log, HasSubstr(" of 4 ready, starved "));
+  EXPECT_THAT(log, HasSubstr("  Range"));
+}
+
 }  // namespace
 }  // namespace troupe
