@@ -62,7 +62,7 @@ struct DatasetRecordOptions {
   FileCompression compression = FileCompression::kNone;
   int64_t max_record_bytes = int64_t{1} << 31;  ///< Longer ones are bad.
   /// So many bad records are left out, counted and logged; one more is an error. A record whose
-  /// length cannot be trusted ends its file.
+  /// length is damaged ends its file.
   int64_t skip_bad = 0;
 };
 

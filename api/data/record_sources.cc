@@ -1,4 +1,5 @@
 // Records and lines of files.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,9 +36,14 @@ class RecordsStage final : public FilesStage {
         return Damaged(*file, "the checksum of its length is wrong");
       }
       if (length > static_cast<uint64_t>(options_.max_record_bytes)) {
-        return Bad(absl::ResourceExhaustedError(StrCat(path(), ", record at byte ", file->offset(),
-                                                       ": it has ", length, " bytes; at most ",
-                                                       options_.max_record_bytes, " are allowed")));
+        TROUPE_RETURN_IF_ERROR(
+            Bad(absl::ResourceExhaustedError(StrCat(path(), ", record at byte ", file->offset(),
+                                                    ": it has ", length, " bytes; at most ",
+                                                    options_.max_record_bytes, " are allowed")))
+                .status());
+        TROUPE_ASSIGN_OR_RETURN(const bool whole, Skip(file, length));
+        if (!whole) return false;
+        continue;
       }
       const size_t whole = kHeaderBytes + static_cast<size_t>(length) + kTrailerBytes;
       TROUPE_ASSIGN_OR_RETURN(n, file->Need(whole));
@@ -50,6 +56,21 @@ class RecordsStage final : public FilesStage {
         TROUPE_RETURN_IF_ERROR(Damaged(*file, "its checksum is wrong").status());
       }
       file->Consume(whole);
+    }
+    return true;
+  }
+
+  /// Takes a record of `length` bytes, which are not held. False: the file ends before its end.
+  absl::StatusOr<bool> Skip(FileBytes* file, uint64_t length) {
+    file->Consume(kHeaderBytes);
+    uint64_t left = std::min<uint64_t>(length, UINT64_MAX - kTrailerBytes) + kTrailerBytes;
+    while (left > 0) {
+      TROUPE_RETURN_IF_ERROR(CheckWanted());
+      TROUPE_ASSIGN_OR_RETURN(const size_t n, file->Need(1));
+      if (n == 0) return false;
+      const auto taken = static_cast<size_t>(std::min<uint64_t>(n, left));
+      file->Consume(taken);
+      left -= taken;
     }
     return true;
   }

@@ -234,6 +234,14 @@ TEST(DatasetErrorsTest, DamagedRecordFiles) {
   EXPECT_EQ(status.code(), Code::kNotFound) << status;
   All(Dataset::Records({good}, {.max_record_bytes = 4}), 1, &status);
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
+  // Left out, and the records after it are read.
+  const std::string long_one =
+      folder.WriteRecords("long", {"alpha", std::string(1'000'000, 'x'), "", "omega"});
+  const auto short_ones =
+      Begin(Dataset::Records({long_one}, {.max_record_bytes = 5, .skip_bad = 1}));
+  EXPECT_EQ(Take(*short_ones, 10),
+            All(Dataset::FromTensors({Tensor::Vector<std::string>({"alpha", "", "omega"})})));
+  EXPECT_EQ(short_ones->Stats()[0].bad, 1);
 }
 
 /// The files after it do not stand in for what is missing.
