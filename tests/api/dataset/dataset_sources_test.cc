@@ -95,6 +95,26 @@ TEST(DatasetSourcesTest, LinesHaveNoEnds) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/a, line at byte 18"));
 }
 
+TEST(DatasetSourcesTest, TextIsBytes) {
+  std::string latin;  // All bytes but ends of lines and what is special to rows.
+  for (int byte = 0; byte < 256; ++byte) {
+    const auto c = static_cast<char>(byte);
+    if (c != '\n' && c != '\r' && c != '"' && c != ',') latin.push_back(c);
+  }
+  const TempFolder folder;
+  const std::string file = folder.Write("latin", latin + "\n\xff\n");
+  DatasetCsvOptions csv;
+  csv.columns = {Tensor::Scalar("")};
+  for (const Dataset& dataset : {Dataset::TextLines({file}), Dataset::Csv({file}, csv)}) {
+    const auto iterator = Begin(dataset);
+    Tensors element;
+    for (const std::string& expected : {latin, std::string("\xff")}) {
+      ASSERT_TRUE(*iterator->Next(&element));
+      EXPECT_EQ(element[0].unchecked_scalar<std::string>(), expected);
+    }
+  }
+}
+
 DatasetCsvOptions Columns() {
   DatasetCsvOptions options;
   options.columns = {Tensor::Scalar<int32_t>(7), Tensor::Scalar<float>(0.5f),

@@ -290,6 +290,12 @@ TEST(Batch, RefusesWhatDoesNotFit) {
   refused([](const Scope& s) { Batch(s, {1.0f}, 2, {.shapes = {{}, {}}}); }, "1 tensors and 2");
   refused([](const Scope& s) { MaybeBatch(s, {1.0f}, 1, 2); }, "must be of type bool");
   refused([](const Scope& s) { MaybeBatch(s, {1.0f}, {true}, 2); }, "must be a scalar");
+  const auto no_rank = [](const Scope& s) {
+    return ops::Placeholder(s, ElementType::kBool, {.shape = PartialShape()});
+  };
+  refused([&](const Scope& s) { MaybeBatch(s, {1.0f}, no_rank(s), 2); }, "must be a scalar");
+  refused([&](const Scope& s) { MaybeBatch(s, {{1.0f}}, no_rank(s), 2, {.enqueue_many = true}); },
+          "must be a scalar or a vector");
   refused(
       [](const Scope& s) { ShuffleBatch(s, {1.0f}, 2, {.capacity = 5, .min_after_dequeue = 5}); },
       "must be larger than `min_after_dequeue`");
