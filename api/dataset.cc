@@ -65,6 +65,7 @@ absl::Status CheckCsv(const DatasetCsvOptions& options) {
   if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
     return InvalidArgument("Csv: the delimiter must not be a quote or a line's end");
   }
+  TROUPE_RETURN_IF_ERROR(AtLeast("Csv: skip_bad", 0, options.skip_bad));
   return AtLeast("Csv: max_row_bytes", 1, options.max_row_bytes);
 }
 

@@ -80,7 +80,10 @@ struct DatasetCsvOptions {
   char delimiter = ',';
   bool header = false;  ///< The first line of each file is none of its rows.
   FileCompression compression = FileCompression::kNone;
-  int64_t max_row_bytes = int64_t{1} << 26;
+  int64_t max_row_bytes = int64_t{1} << 26;  ///< Longer ones are ResourceExhausted.
+  /// So many rows that do not fit the columns, or quote wrongly, are left out, counted and logged;
+  /// one more is an error.
+  int64_t skip_bad = 0;
 };
 
 struct DatasetActorSourceOptions {

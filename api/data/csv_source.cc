@@ -78,8 +78,12 @@ class CsvStage final : public FilesStage {
       if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
       if (!row.empty()) {  // An empty line is no row.
         status = ParseRow(*file, row, rows);
-        if (!status.ok()) break;
-        ++rows;
+        if (status.ok()) {
+          ++rows;
+        } else {
+          status = CountBad(status, options_.skip_bad, &bad_, meter());
+          if (!status.ok()) break;
+        }
       }
       file->Consume(*size);
     }
@@ -214,7 +218,17 @@ class CsvStage final : public FilesStage {
     return absl::OkStatus();
   }
 
+  absl::Status Save(PositionWriter* to) override {
+    if (options_.skip_bad > 0) to->Number(static_cast<uint64_t>(bad_));
+    return FilesStage::Save(to);
+  }
+  void Restore(PositionReader* from) override {
+    if (options_.skip_bad > 0) bad_ = static_cast<int64_t>(from->Number(INT64_MAX));
+    FilesStage::Restore(from);
+  }
+
   const DatasetCsvOptions options_;
+  int64_t bad_ = 0;
   std::vector<Column> columns_;
   std::vector<int> selected_;
   std::string unquoted_;

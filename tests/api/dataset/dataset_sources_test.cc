@@ -200,6 +200,35 @@ TEST(DatasetSourcesTest, CsvErrorsNameFileAndOffset) {
   }
 }
 
+TEST(DatasetSourcesTest, CsvRowsThatAreLeftOut) {
+  const TempFolder folder;
+  const std::string file = folder.Write("a.csv", "1,a\n2\nx,b\n3,\"c\"d\n4,e\n5,f,g\n6,h");
+  DatasetCsvOptions options;
+  options.columns = {Tensor::Scalar<int32_t>(0), Tensor::Scalar("")};
+  options.skip_bad = 4;
+  const auto row = [](int32_t a, const char* b) {
+    return Text({Tensor::Scalar(a), Tensor::Scalar(b)});
+  };
+  const Dataset dataset = Dataset::Csv({file}, options);
+  CheckPositions(dataset, {row(1, "a"), row(4, "e"), row(6, "h")});
+  const auto iterator = Begin(dataset);
+  Take(*iterator, 10);
+  EXPECT_EQ(iterator->Stats()[0].bad, 4);
+  options.skip_bad = 3;
+  absl::Status status;
+  EXPECT_EQ(All(Dataset::Csv({file}, options), 1, &status).size(), 2u);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("after 3 bad elements"));
+  // Those that were left out before a position count.
+  const auto begun = Begin(Dataset::Csv({file}, options));
+  Take(*begun, 2);
+  const auto position = begun->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  const auto restored = Begin(Dataset::Csv({file}, options));
+  ASSERT_EQ(restored->Restore(*position), absl::OkStatus());
+  EXPECT_TRUE(Take(*restored, 10, &status).empty());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("after 3 bad elements"));
+}
+
 TEST(DatasetSourcesTest, FilesThatMatch) {
   const TempFolder folder;
   folder.Write("b.txt", "3");
