@@ -19,6 +19,18 @@
 #include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
+namespace {
+
+/// Removes a checkpoint from a list, however it is spelled there.
+void Forget(const std::string& prefix, Saver::TimedCheckpoints* checkpoints) {
+  const absl::StatusOr<FileSystem*> files = FileSystems().Find(prefix);
+  std::erase_if(*checkpoints, [&](const auto& checkpoint) {
+    return checkpoint.first == prefix ||
+           (files.ok() && (*files)->IsSameFile(checkpoint.first, prefix));
+  });
+}
+
+}  // namespace
 
 struct Saver::Impl {
   SaverOptions options;
@@ -47,7 +59,8 @@ struct Saver::Impl {
 
   void Record(const std::string& saved) {
     if (def.max_to_keep() <= 0) return;
-    std::erase_if(last, [&](const auto& checkpoint) { return checkpoint.first == saved; });
+    Forget(saved, &last);
+    Forget(saved, &to_be_removed);  // An error may have left it there.
     last.emplace_back(saved, options.now());
     while (last.size() > static_cast<size_t>(def.max_to_keep())) {
       to_be_removed.push_back(last.front());

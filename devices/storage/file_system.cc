@@ -1,8 +1,13 @@
 #include "devices/storage/file_system.h"
 
 #include "devices/status_macros.h"
+#include "devices/storage/path.h"
 
 namespace troupe {
+
+bool FileSystem::IsSameFile(const std::string& a, const std::string& b) {
+  return RelativePath(a, b) == ".";
+}
 
 absl::Status ReadExactly(const RandomAccessFile& file, const std::string& path, uint64_t offset,
                          absl::Span<char> to) {

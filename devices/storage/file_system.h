@@ -72,6 +72,9 @@ class FileSystem {
   virtual absl::StatusOr<FileStat> Stat(const std::string& path) = 0;
   /// OK or NotFound; any other error if that cannot be told.
   virtual absl::Status Exists(const std::string& path) { return Stat(path).status(); }
+  /// Whether two paths name the same file, however they are spelled. It need not be there. False
+  /// where that cannot be told.
+  virtual bool IsSameFile(const std::string& a, const std::string& b);
   /// Names in a folder, without the folder's own path, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
 

@@ -39,6 +39,11 @@ auto Retry(F&& f) {
 
 std::string SystemPath(const std::string& path) { return std::string(PathWithoutScheme(path)); }
 
+bool IsLocal(std::string_view path) {
+  const std::string_view scheme = PathScheme(path);
+  return scheme.empty() || scheme == "file";
+}
+
 class LocalReader : public RandomAccessFile {
  public:
   LocalReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -162,6 +167,16 @@ class LocalFileSystem : public FileSystem {
     result.size = result.is_directory ? 0 : static_cast<uint64_t>(stat.st_size);
     result.modified_ns = stat.st_mtim.tv_sec * int64_t{1'000'000'000} + stat.st_mtim.tv_nsec;
     return result;
+  }
+
+  bool IsSameFile(const std::string& a, const std::string& b) override {
+    if (a == b) return true;
+    if (!IsLocal(a) || !IsLocal(b) || PathBase(a) != PathBase(b)) return false;
+    // The file may not be there yet: its folder tells.
+    struct stat one, other;
+    return ::stat(SystemPath(PathDirectory(a)).c_str(), &one) == 0 &&
+           ::stat(SystemPath(PathDirectory(b)).c_str(), &other) == 0 &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {

@@ -176,6 +176,39 @@ TEST_F(SaverTest, GoesOnAfterACrash) {
   EXPECT_TRUE(There("m-3.index"));
 }
 
+// A program that is started again may call the folder otherwise.
+TEST_F(SaverTest, KeepsWhatItSavesUnderAnotherSpelling) {
+  Vector("w", {1});
+  Saver first(s, {}, {.max_to_keep = 1});
+  ASSERT_TRUE(first.Save(session(), In("m"), 20).ok());
+  const std::string link = folder_ + "_link";
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink(folder_, link);
+  const std::string relative = std::filesystem::relative(folder_).string();
+  for (const std::string& folder : {folder_ + "/", "file://" + folder_, link, relative}) {
+    const auto again = *Saver::FromProto(*s.graph(), first.ToProto());
+    ASSERT_TRUE(again->recover_last_checkpoints({In("m-20")}).ok());
+    const auto saved = again->Save(session(), folder + "/m", 20);
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    EXPECT_TRUE(LoadVariable(In("m-20"), "w").ok()) << folder;
+    EXPECT_THAT(again->last_checkpoints(), ElementsAre(folder + "/m-20"));
+  }
+  std::filesystem::remove(link);
+}
+
+TEST_F(SaverTest, KeepsWhatItSavesAgainAfterAnError) {
+  Vector("w", {1});
+  Saver saver(s, {}, {.max_to_keep = 1});
+  ASSERT_TRUE(saver.Save(session(), In("m"), 1).ok());
+  std::filesystem::remove(In("checkpoint"));
+  std::filesystem::create_directories(In("checkpoint/in the way"));
+  EXPECT_FALSE(saver.Save(session(), In("m"), 2).ok());
+  std::filesystem::remove_all(In("checkpoint"));
+  ASSERT_TRUE(saver.Save(session(), In("m"), 1).ok());
+  EXPECT_EQ(*LatestCheckpoint(folder_), In("m-1"));
+  EXPECT_FALSE(There("m-2.index"));
+}
+
 TEST_F(SaverTest, PartsOfAVariable) {
   const auto parts = PartitionedVariable(s, Shape({7, 2}), 3, ZerosInitializer(), "table");
   ASSERT_EQ(parts.size(), 3u);

@@ -108,6 +108,17 @@ TEST_P(FileSystemTest, ListsRenamesAndRemoves) {
   EXPECT_THAT(*files_->List(folder_), ElementsAre());
 }
 
+TEST_P(FileSystemTest, KnowsAFileUnderTwoSpellings) {
+  ASSERT_TRUE(files_->CreateDirectories(In("sub")).ok());
+  for (const char* same : {"sub/a", "sub//a", "./sub/a", "sub/./a"}) {
+    EXPECT_TRUE(files_->IsSameFile(In("sub/a"), In(same))) << same;
+  }
+  for (const char* other : {"sub/b", "a", "sub/a/b"}) {
+    EXPECT_FALSE(files_->IsSameFile(In("sub/a"), In(other))) << other;
+  }
+  EXPECT_FALSE(files_->IsSameFile(In("sub/a"), "other:/" + In("sub/a")));
+}
+
 TEST_P(FileSystemTest, NamesWhatIsMissing) {
   const std::string missing = In("missing/file");
   for (const absl::Status& status :
