@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -47,7 +48,10 @@ absl::Status MatchIn(FileSystem* file_system, const std::string& directory,
 std::string TemporaryName(std::string_view path, std::string_view suffix) {
   static std::atomic<uint64_t> next = 0;
   if (!suffix.empty()) return StrCat(path, ".tempstate", suffix);
-  return StrCat(path, ".tempstate", ::getpid(), "_", next.fetch_add(1));
+  // Containers and hosts that share a folder give their processes the same numbers.
+  std::random_device random;
+  const uint64_t bits = uint64_t{random()} << 32 | random();
+  return StrCat(path, ".tempstate", ::getpid(), "_", next.fetch_add(1), "_", bits);
 }
 
 absl::StatusOr<std::string> ReadWholeFile(FileSystem* file_system, const std::string& path,

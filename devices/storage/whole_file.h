@@ -20,7 +20,7 @@ struct ReplaceOptions {
   /// leave neither the old file nor the new one.
   bool sync = true;
   /// End of the temporary name. Two that write one file at the same time need different ones; empty
-  /// stands for one that no other call in this process uses, and hardly another process.
+  /// stands for one that no other call uses, in this process or elsewhere.
   std::string temporary_suffix;
 };
 
