@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "devices/status_macros.h"
 #include "devices/storage/path.h"
+#include "devices/storage/table_reader.h"
 #include "devices/storage/table_writer.h"
 #include "devices/storage/whole_file.h"
 
 namespace troupe {
 namespace {
+
+constexpr int kMostShards = 99'999;  // Their names have five digits.
 
 /// The number of shards that a data file's name tells; 0 if this is no data file of the bundle.
 int TotalInName(std::string_view name, std::string_view base) {
@@ -42,6 +46,34 @@ absl::StatusOr<std::multimap<int, std::string>> DataFiles(FileSystem* file_syste
   return files;
 }
 
+/// The total in the names of the data files that the index describes; 0 without one that can be
+/// read.
+int DescribedTotal(FileSystem* file_system, const std::string& prefix) {
+  const auto table = TableReader::Open(file_system, BundleIndexFile(prefix));
+  if (!table.ok()) return 0;
+  const absl::StatusOr<std::optional<std::string>> bytes = (*table)->Get("");
+  BundleHeaderProto header;
+  if (!bytes.ok() || !bytes->has_value() || !header.ParseFromString(**bytes)) return 0;
+  return header.num_shards();
+}
+
+/// Renames data files to those of a bundle. AlreadyExists if there is one; then, as after any
+/// error, none is renamed.
+absl::Status RenameData(FileSystem* file_system, const std::string& prefix,
+                        const std::vector<std::string>& data_files, int num_shards) {
+  for (size_t i = 0; i < data_files.size(); ++i) {
+    const absl::Status status = file_system->RenameNew(
+        data_files[i], BundleDataFile(prefix, static_cast<int>(i), num_shards));
+    if (status.ok()) continue;
+    while (i-- > 0) {
+      file_system->Rename(BundleDataFile(prefix, static_cast<int>(i), num_shards), data_files[i])
+          .IgnoreError();
+    }
+    return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteIndex(FileSystem* file_system, const std::string& path,
                         const PendingBundle& bundle, int num_shards, bool sync) {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, file_system->Create(path));
@@ -70,16 +102,21 @@ absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
                           const PendingBundle& bundle, bool sync,
                           std::string_view temporary_suffix) {
   const std::string directory = PathDirectory(prefix);
+  // Before the files are listed: only what this index describes is removed in the end. Others may
+  // be those of another process, which has not renamed its index yet.
+  const int described = DescribedTotal(file_system, prefix);
   TROUPE_ASSIGN_OR_RETURN(const auto old_files, DataFiles(file_system, prefix));
-  int num_shards = std::max(1, static_cast<int>(bundle.data_files.size()));
-  while (old_files.count(num_shards) > 0) ++num_shards;
 
   const std::string index = TemporaryName(BundleIndexFile(prefix), temporary_suffix);
-  absl::Status status = WriteIndex(file_system, index, bundle, num_shards, sync);
-  for (size_t i = 0; status.ok() && i < bundle.data_files.size(); ++i) {
-    status = file_system->Rename(bundle.data_files[i],
-                                 BundleDataFile(prefix, static_cast<int>(i), num_shards));
-  }
+  absl::Status status;
+  int num_shards = std::max(1, static_cast<int>(bundle.data_files.size())) - 1;
+  do {
+    ++num_shards;
+    while (old_files.count(num_shards) > 0) ++num_shards;
+    status = WriteIndex(file_system, index, bundle, num_shards, sync);
+    if (status.ok()) status = RenameData(file_system, prefix, bundle.data_files, num_shards);
+    // Another process was faster.
+  } while (absl::IsAlreadyExists(status) && num_shards < kMostShards);
   // The index must not survive a power cut without the data.
   if (status.ok() && sync) status = file_system->SyncDirectory(directory);
   if (status.ok()) status = file_system->Rename(index, BundleIndexFile(prefix));
@@ -88,7 +125,9 @@ absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
     return status;
   }
   if (sync) TROUPE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));
-  for (const auto& [total, file] : old_files) file_system->Remove(file).IgnoreError();
+  for (const auto& [total, file] : old_files) {
+    if (total == described) file_system->Remove(file).IgnoreError();
+  }
   return absl::OkStatus();
 }
 

@@ -32,8 +32,9 @@ struct PendingBundle {
 /// Writes the index, and renames everything to what `prefix` wants: first the data, then the index.
 /// Until the index is renamed, the bundle that was there under the same prefix stays whole: its
 /// data files have other names, because the total that is part of them is another one. Afterwards
-/// the old data files are removed. With `sync`, a power cut leaves the old bundle or the new one,
-/// and after this call the new one.
+/// the data files of the index that was replaced are removed. Several processes may do so at once:
+/// each index describes its own data. With `sync`, a power cut leaves the old bundle or the new
+/// one, and after this call the new one.
 absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
                           const PendingBundle& bundle, bool sync,
                           std::string_view temporary_suffix);

@@ -87,6 +87,9 @@ class FileSystem {
   /// Whoever looks sees either the old file under the name `to` or all of the new one, even after
   /// a power cut. Both names are in this file system.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  /// The same, but AlreadyExists if there is a file `to`. Unless it is overridden, a file that
+  /// appears meanwhile is replaced.
+  virtual absl::Status RenameNew(const std::string& from, const std::string& to);
   /// Names that were created, renamed or removed in the folder stay so after a power cut.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
 };

@@ -227,6 +227,22 @@ class LocalFileSystem : public FileSystem {
     return SystemError(StrCat("rename ", from, " to"), to);
   }
 
+  absl::Status RenameNew(const std::string& from, const std::string& to) override {
+    const std::string source = SystemPath(from), target = SystemPath(to);
+    const auto failed = [&] { return SystemError(StrCat("rename ", from, " to"), to); };
+#ifdef RENAME_NOREPLACE
+    if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) {
+      return absl::OkStatus();
+    }
+    if (errno != EINVAL && errno != ENOSYS) return failed();
+#endif
+    // The disk (EINVAL) or the kernel has no such call. A second name is never made of one that is
+    // there; disks without second names give one of these errors.
+    if (::link(source.c_str(), target.c_str()) == 0) return Remove(from);
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return failed();
+    return FileSystem::RenameNew(from, to);
+  }
+
   absl::Status SyncDirectory(const std::string& directory) override {
     const int fd = Open(directory, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return SystemError("open the folder", directory);

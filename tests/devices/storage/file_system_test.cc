@@ -120,6 +120,22 @@ TEST_P(FileSystemTest, KnowsAFileUnderTwoSpellings) {
   EXPECT_FALSE(files_->IsSameFile(In("sub/a"), "other:/" + In("sub/a")));
 }
 
+TEST_P(FileSystemTest, RenamesToANewNameOnly) {
+  Write("a", "first");
+  Write("b", "second");
+  EXPECT_TRUE(absl::IsAlreadyExists(files_->RenameNew(In("a"), In("b"))));
+  EXPECT_EQ(*ReadWholeFile(files_.get(), In("a")), "first");
+  EXPECT_EQ(*ReadWholeFile(files_.get(), In("b")), "second");
+  EXPECT_TRUE(files_->RenameNew(In("a"), In("c")).ok());
+  EXPECT_THAT(*files_->List(folder_), ElementsAre("b", "c"));
+  EXPECT_EQ(*ReadWholeFile(files_.get(), In("c")), "first");
+  EXPECT_TRUE(absl::IsNotFound(files_->RenameNew(In("a"), In("d"))));
+  // What a file system does that knows nothing better.
+  EXPECT_TRUE(absl::IsAlreadyExists(files_->FileSystem::RenameNew(In("b"), In("c"))));
+  EXPECT_TRUE(files_->FileSystem::RenameNew(In("b"), In("d")).ok());
+  EXPECT_THAT(*files_->List(folder_), ElementsAre("c", "d"));
+}
+
 TEST_P(FileSystemTest, NamesWhatIsMissing) {
   const std::string missing = In("missing/file");
   for (const absl::Status& status :

@@ -1,6 +1,11 @@
 // Saves during which the disk fails, at each of its events: what was complete before restores.
 
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "devices/status_macros.h"
@@ -145,6 +150,105 @@ TEST(TwoWriters, OfOneFolderDoNotMeet) {
   EXPECT_EQ(Difference(**OpenCheckpoint(&disk, "/d/model"), {{"x", Tensor::Scalar(1)}}), "");
   ASSERT_TRUE((*b)->Finish().ok());
   EXPECT_EQ(Difference(**OpenCheckpoint(&disk, "/d/model"), {{"x", Tensor::Scalar(2)}}), "");
+}
+
+/// Two threads change files in turns, which the seed chooses. The checkpoint is whole after each.
+class DiskInTurns : public SimulatedDisk {
+ public:
+  explicit DiskInTurns(uint64_t seed) : random_(seed) {}
+
+  void Write(int writer, const std::function<void()>& write) {
+    writer_ = writer;
+    write();
+    writer_ = 0;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase(writers_, writer);
+    Choose();
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    WaitForTurn();
+    return SimulatedDisk::Create(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
+    WaitForTurn();
+    return SimulatedDisk::List(directory);
+  }
+  absl::Status Remove(const std::string& path) override {
+    WaitForTurn();
+    return SimulatedDisk::Remove(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    WaitForTurn();
+    return SimulatedDisk::Rename(from, to);
+  }
+  absl::Status RenameNew(const std::string& from, const std::string& to) override {
+    WaitForTurn();
+    return SimulatedDisk::RenameNew(from, to);
+  }
+
+ private:
+  void WaitForTurn() {
+    const int writer = writer_;
+    if (writer == 0) return;
+    std::unique_lock<std::mutex> lock(mutex_);
+    Choose();
+    changed_.wait(lock, [&] { return next_ == writer; });
+    writer_ = 0;
+    const absl::StatusOr<int> step = Restore(this);
+    EXPECT_TRUE(step.ok()) << step.status();
+    writer_ = writer;
+  }
+  void Choose() {
+    if (!writers_.empty()) next_ = writers_[random_() % writers_.size()];
+    changed_.notify_all();
+  }
+
+  static thread_local int writer_;  // 0: it does not take turns.
+  std::mutex mutex_;                // Guards what follows.
+  std::condition_variable changed_;
+  std::mt19937_64 random_;
+  std::vector<int> writers_ = {1, 2};
+  int next_ = 1;
+};
+thread_local int DiskInTurns::writer_ = 0;
+
+TEST(TwoWriters, OfOnePrefixLeaveTheCheckpointOfOne) {
+  for (const bool in_parts : {false, true}) {
+    const int seeds = HowMany("TROUPE_SEEDS", 300, /*one_in=*/3);
+    int ones = 0;
+    for (int seed = 0; seed < seeds; ++seed) {
+      DiskInTurns disk(static_cast<uint64_t>(seed));
+      ASSERT_TRUE(SaveAndList(&disk, SaveWhole, "/d/train/model", 3).ok());
+      std::vector<std::thread> threads;
+      for (int writer : {1, 2}) {
+        threads.emplace_back([&, writer] {
+          disk.Write(writer, [&] {
+            const std::string merged = "/d/train/model", suffix = StrCat(writer);
+            const std::string prefix = in_parts ? StrCat("/d/", writer, "/part") : merged;
+            const auto bundle = BundleWriter::Create(&disk, prefix, {true, suffix});
+            absl::Status status = bundle.status();
+            for (const auto& [name, tensor] : Values(writer)) {
+              if (status.ok()) status = (*bundle)->Add(name, tensor);
+            }
+            if (status.ok()) status = (*bundle)->Finish();
+            MergeOptions options;
+            options.temporary_suffix = suffix;
+            if (in_parts && status.ok()) status = MergeBundles(&disk, {prefix}, merged, options);
+            EXPECT_TRUE(status.ok()) << status;
+          });
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      const absl::StatusOr<int> step = Restore(&disk);
+      ASSERT_TRUE(step.ok()) << "seed " << seed << ": " << step.status();
+      ASSERT_NE(*step, 3);
+      ones += *step == 1 ? 1 : 0;
+      if (HasFailure()) FAIL() << "seed " << seed;
+    }
+    EXPECT_GT(ones, seeds / 10);
+    EXPECT_LT(ones, seeds - seeds / 10);
+  }
 }
 
 }  // namespace

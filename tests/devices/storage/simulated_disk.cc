@@ -323,6 +323,17 @@ absl::Status SimulatedDisk::RemoveDirectory(const std::string& directory) {
 
 absl::Status SimulatedDisk::Rename(const std::string& from, const std::string& to) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return RenameLocked(from, to);
+}
+
+absl::Status SimulatedDisk::RenameNew(const std::string& from, const std::string& to) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  TROUPE_RETURN_IF_ERROR(CheckPower());
+  if (now_->files.contains(to)) return absl::AlreadyExistsError(StrCat(to, ": File exists"));
+  return RenameLocked(from, to);
+}
+
+absl::Status SimulatedDisk::RenameLocked(const std::string& from, const std::string& to) {
   absl::Status status;
   const Turn turn = Begin(/*needs_space=*/false, &status);
   const auto found = now_->files.find(from);

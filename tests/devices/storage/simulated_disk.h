@@ -59,6 +59,7 @@ class SimulatedDisk : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::Status RemoveDirectory(const std::string& directory) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status RenameNew(const std::string& from, const std::string& to) override;
   absl::Status SyncDirectory(const std::string& directory) override;
 
  private:
@@ -71,6 +72,7 @@ class SimulatedDisk : public FileSystem {
 
   /// Counts an event. What is to be done about it, and what the caller is told.
   Turn Begin(bool needs_space, absl::Status* status);
+  absl::Status RenameLocked(const std::string& from, const std::string& to);
   absl::Status CheckPower() const;
   absl::Status CheckDirectory(const std::string& path) const;
   void Apply(const Change& change, Names* names) const;
