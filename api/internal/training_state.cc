@@ -1,5 +1,6 @@
 #include "api/internal/training_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,10 @@ namespace {
 
 constexpr char kSuffix[] = ".troupe-state";
 
+/// The states of kernels that the first record holds. Larger ones, such as that of a dataset's
+/// iterator with a window full of images, have records of their own.
+constexpr size_t kInlineBytes = size_t{16} << 20;
+constexpr size_t kRecordBytes = size_t{16} << 20;
 absl::Status WriteMessage(const google::protobuf::MessageLite& message, const std::string& what,
                           RecordWriter* writer) {
   std::string record;
@@ -33,17 +38,33 @@ absl::Status WriteTuple(const Tuple& tuple, const std::string& what, RecordWrite
 }
 
 absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
+absl::Status WriteInRecords(std::string_view bytes, RecordWriter* writer) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kRecordBytes))) {
+    TROUPE_RETURN_IF_ERROR(writer->Write(bytes.substr(0, kRecordBytes)));
+  }
+  return absl::OkStatus();
+}
+
   TrainingStateDef def;
   def.set_global_step(state.global_step);
-  const auto add = [](const auto& states, auto* defs) {
-    for (const auto& [node, bytes] : states) {
-      KernelStateDef* one = defs->Add();
-      one->set_node(node);
+  std::vector<std::string_view> large;
+  size_t room = kInlineBytes;
+  for (const auto& [node, bytes] : state.kernels) {
+    KernelStateDef* one = def.add_kernel();
+    one->set_node(node);
+    if (bytes.size() <= room) {
       one->set_state(bytes);
     }
-  };
-  add(state.kernels, def.mutable_kernel());
-  add(state.readers, def.mutable_reader());
+      room -= bytes.size();
+    } else {
+      one->set_records(static_cast<int64_t>((bytes.size() - 1) / kRecordBytes + 1));
+      large.push_back(bytes);
+  }
+  for (const auto& [node, bytes] : state.readers) {
+    KernelStateDef* one = def.add_reader();
+    one->set_node(node);
+    one->set_state(bytes);
+  }
   for (const auto& [node, queue] : state.queues) {
     QueueStateDef* to = def.add_queue();
     to->set_node(node);
@@ -63,6 +84,7 @@ absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
   }
   TROUPE_RETURN_IF_ERROR(WriteMessage(def, "the state of a training", writer));
   for (const auto& [node, queue] : state.queues) {
+  for (const std::string_view bytes : large) TROUPE_RETURN_IF_ERROR(WriteInRecords(bytes, writer));
     for (const auto* tuples : {&queue.elements, &queue.waiting}) {
       for (const Tuple& tuple : *tuples) {
         TROUPE_RETURN_IF_ERROR(
@@ -122,6 +144,16 @@ class MessageReader {
   }
 
   /// Without `partial` all components are there.
+  /// Adds the bytes of so many records.
+  absl::Status AppendNext(const std::string& what, int64_t records, std::string* bytes) {
+    for (int64_t i = 0; i < records; ++i) {
+      TROUPE_ASSIGN_OR_RETURN(const bool found, reader_->Next(&record_));
+      if (!found) return Wrong(StrCat("it ends before ", what));
+      bytes->append(record_);
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<Tuple> NextTuple(const std::string& what, bool partial = false) {
     TupleDef def;
     TROUPE_RETURN_IF_ERROR(Next(what, &def));
@@ -154,7 +186,11 @@ absl::StatusOr<TrainingState> ReadState(MessageReader reader) {
   TrainingStateDef def;
   TROUPE_RETURN_IF_ERROR(reader.Next("its first record", &def));
   TrainingState state{.global_step = def.global_step()};
-  for (const KernelStateDef& kernel : def.kernel()) state.kernels[kernel.node()] = kernel.state();
+  for (const KernelStateDef& from : def.kernel()) {
+    std::string& bytes = state.kernels[from.node()] = from.state();
+    const std::string what = StrCat("the end of the state of '", from.node(), "'");
+    TROUPE_RETURN_IF_ERROR(reader.AppendNext(what, from.records(), &bytes));
+  }
   for (const KernelStateDef& from : def.reader()) state.readers[from.node()] = from.state();
   for (const QueueStateDef& from : def.queue()) {
     QueueState& queue = state.queues[from.node()];

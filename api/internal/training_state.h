@@ -31,7 +31,7 @@ struct TrainingState {
 std::string TrainingStatePath(const std::string& prefix);
 
 /// Written aside, synced and renamed, as all of a checkpoint is. Memory does not grow by the size
-/// of queues. ResourceExhausted: an element takes 2 GiB or more.
+/// of queues and of large states of kernels. ResourceExhausted: an element takes 2 GiB or more.
 absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& state);
 
 /// NotFound: there is none. DataLoss, with the file's name, and that of the queue or variable: it

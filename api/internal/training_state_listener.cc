@@ -41,7 +41,16 @@ absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_
     } else {
       TROUPE_RETURN_IF_ERROR(saved);
     }
-    TROUPE_ASSIGN_OR_RETURN(state.kernels, session.SaveKernelStates());
+    absl::StatusOr<Session::KernelStates> kernels = session.SaveKernelStates();
+    if (absl::IsResourceExhausted(kernels.status())) {
+      WriteLog(LogLevel::kWarning, "", {"kernels not saved"},
+               std::string(kernels.status().message()),
+               ": in a training that goes on from the checkpoint of step ", global_step,
+               ", random numbers and inputs begin anew");
+    } else {
+      TROUPE_RETURN_IF_ERROR(kernels.status());
+      state.kernels = *std::move(kernels);
+    }
   }
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
   TROUPE_RETURN_IF_ERROR(files->CreateDirectories(PathDirectory(path_)));

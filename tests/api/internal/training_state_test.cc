@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "devices/storage/record_reader.h"
 #include "devices/storage/record_writer.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/training_state.pb.h"
@@ -51,6 +52,31 @@ TrainingState Example() {
   for (const auto& [name, tensor] : EveryType()) state.variables[name] = tensor;
   state.variables["zeros"] = Tensor::Vector<int64_t>({0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   return state;
+}
+
+// As of an iterator with a window full of images: a message has 2 GiB at most.
+TEST(TrainingState, LargeStatesOfKernelsHaveRecordsOfTheirOwn) {
+  SimulatedDisk* const disk = Disk();
+  TrainingState state{.global_step = 7};
+  state.kernels["a"] = "small";
+  for (const std::string name : {"b", "c", "d"}) {
+    std::string& bytes = state.kernels[name];
+    bytes.resize(name == "c" ? size_t{34} << 20 : size_t{10} << 20);
+    for (size_t i = 0; i < bytes.size(); i += 4099)
+      bytes[i] = static_cast<char>(i / 4099 + name[0]);
+  }
+  state.kernels["e"] = "";
+  state.variables["v"] = Tensor::Scalar(1.0f);
+  ASSERT_TRUE(WriteTrainingState(kPrefix, state).ok());
+  const auto records = RecordReader::Open(disk, kFile);
+  std::string record;
+  std::vector<size_t> sizes;
+  while (*(*records)->Next(&record)) sizes.push_back(record.size() >> 20);
+  EXPECT_THAT(sizes, testing::ElementsAre(10, 16, 16, 2, 10, 0));
+  const auto read = ReadTrainingState(kPrefix);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->kernels == state.kernels);
+  EXPECT_EQ(read->variables.size(), 1u);
 }
 
 TEST(TrainingState, IsReadAsItWasWritten) {
@@ -216,6 +242,12 @@ TEST(TrainingState, ResourcesAreHeldAgainstTheirTuples) {
   };
   expect({}, "of a kind that this version does not know");
   resource->mutable_staging_area();
+  def.clear_queue();
+  def.add_kernel()->set_node("k");
+  def.mutable_kernel(0)->set_records(int64_t{1} << 62);
+  expect({one, one}, "it ends before the end of the state of 'k'");
+  def.mutable_kernel(0)->set_records(2);
+  EXPECT_TRUE(Read(disk, def, {one, one}).ok());
   resource->set_tuples(int64_t{1} << 62);
   expect({one}, "it ends before a tuple of 'r'");
   resource->set_tuples(1);
