@@ -8,6 +8,7 @@
 #include "devices/status_macros.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/path.h"
+#include "devices/storage/whole_file.h"
 #include "graph/protos/summary.pb.h"
 
 namespace troupe {
@@ -53,7 +54,7 @@ absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_
     }
   }
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
-  TROUPE_RETURN_IF_ERROR(files->CreateDirectories(PathDirectory(path_)));
+  TROUPE_RETURN_IF_ERROR(CreateDirectoriesSynced(files, PathDirectory(path_), /*sync=*/true));
   pending_.insert(global_step);
   return WriteTrainingState(Prefix(global_step), state);
 }

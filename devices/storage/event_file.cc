@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "devices/status_macros.h"
 #include "devices/storage/path.h"
+#include "devices/storage/whole_file.h"
 #include "graph/protos/summary.pb.h"
 
 namespace troupe {
@@ -23,7 +24,7 @@ std::string EventFileName(absl::Time time, std::string_view host) {
 absl::StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Create(
     FileSystem* file_system, const std::string& directory, absl::Time now, std::string_view host,
     std::string_view suffix) {
-  TROUPE_RETURN_IF_ERROR(file_system->CreateDirectories(directory));
+  TROUPE_RETURN_IF_ERROR(CreateDirectoriesSynced(file_system, directory, /*sync=*/true));
   std::string path = JoinPath(directory, EventFileName(now, host)) + std::string(suffix);
   TROUPE_ASSIGN_OR_RETURN(auto records, RecordWriter::Create(file_system, path));
   std::unique_ptr<EventFileWriter> writer(new EventFileWriter(std::move(path), std::move(records)));

@@ -42,6 +42,16 @@ TEST(EventFile, HoldsEvents) {
   EXPECT_TRUE((*writer)->Close().ok());
 }
 
+// Checkpoints are written to the same folder, which is there by then.
+TEST(EventFile, MakesAFolderThatLasts) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SimulatedDisk disk;
+    ASSERT_TRUE(EventFileWriter::Create(&disk, "/logs/run", absl::Now(), "host").ok());
+    disk.Restart(seed);
+    EXPECT_TRUE(disk.Exists("/logs/run").ok()) << seed;
+  }
+}
+
 TEST(EventFile, HasANameThatSortsByTime) {
   EXPECT_EQ(EventFileName(absl::FromUnixSeconds(12), "h"), "events.out.tfevents.0000000012.h");
   EXPECT_EQ(EventFileName(absl::FromUnixSeconds(12345678901), "h"),
