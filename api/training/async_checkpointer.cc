@@ -63,6 +63,7 @@ absl::StatusOr<bool> AsyncCheckpointer::Save(Session& session, const std::string
   changed_.wait(lock, [this] { return !busy_; });
   if (!error_.ok()) return std::exchange(error_, absl::OkStatus());
   if (closed_) return absl::FailedPreconditionError("the checkpointer has been closed");
+  TROUPE_RETURN_IF_ERROR(CatchExceptions([this] { return StartThread(); }));
   busy_ = true;
   lock.unlock();
   absl::StatusOr<Job> job =
@@ -74,12 +75,15 @@ absl::StatusOr<bool> AsyncCheckpointer::Save(Session& session, const std::string
     return job.status();
   }
   job_ = *std::move(job);
-  if (!thread_.joinable()) {
-    const ScopedBlockSignals blocked;
-    thread_ = std::thread([this] { WriteAll(); });
-  }
   changed_.notify_all();
   return true;
+}
+
+absl::Status AsyncCheckpointer::StartThread() {
+  if (thread_.joinable()) return absl::OkStatus();
+  const ScopedBlockSignals blocked;
+  thread_ = std::thread([this] { WriteAll(); });
+  return absl::OkStatus();
 }
 
 void AsyncCheckpointer::WriteAll() {

@@ -88,6 +88,8 @@ class AsyncCheckpointer {
   absl::StatusOr<std::string> Complete(const Job& job);
   void WriteAll();
 
+  /// Throws if the system has no thread.
+  absl::Status StartThread();
   const std::shared_ptr<Saver> saver_;
   const AsyncCheckpointerOptions options_;
   mutable std::mutex mutex_;  ///< Guards what follows.

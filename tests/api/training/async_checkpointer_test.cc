@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <filesystem>
 #include <future>
@@ -64,6 +65,23 @@ TEST_F(AsyncTest, SavesTheValuesOfTheCall) {
   EXPECT_EQ(Saved(Path("model-3")), 3);
   EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-3"));
   EXPECT_EQ((*session_->Run({w_.value()}))[0].unchecked_values<float>()[0], 8);
+}
+
+// The system refuses a thread: the call says so, and nobody waits for the save.
+TEST_F(AsyncTest, WithoutAThread) {
+  AsyncCheckpointer checkpointer(saver_);
+  pthread_attr_t before, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  const absl::Status status = checkpointer.Save(*session_, Path("model"), 1).status();
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(checkpointer.Wait().ok());
+  ASSERT_TRUE(checkpointer.Save(*session_, Path("model"), 2).ok());
+  EXPECT_TRUE(checkpointer.Close().ok());
+  EXPECT_EQ(checkpointer.last_saved(), Path("model-2"));
 }
 
 TEST_F(AsyncTest, ReferenceVariablesToo) {
