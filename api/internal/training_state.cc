@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "devices/exceptions.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/path.h"
@@ -17,11 +18,11 @@ namespace troupe {
 namespace {
 
 constexpr char kSuffix[] = ".troupe-state";
-
 /// The states of kernels that the first record holds. Larger ones, such as that of a dataset's
 /// iterator with a window full of images, have records of their own.
 constexpr size_t kInlineBytes = size_t{16} << 20;
 constexpr size_t kRecordBytes = size_t{16} << 20;
+
 absl::Status WriteMessage(const google::protobuf::MessageLite& message, const std::string& what,
                           RecordWriter* writer) {
   std::string record;
@@ -37,7 +38,6 @@ absl::Status WriteTuple(const Tuple& tuple, const std::string& what, RecordWrite
   return WriteMessage(def, what, writer);
 }
 
-absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
 absl::Status WriteInRecords(std::string_view bytes, RecordWriter* writer) {
   for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kRecordBytes))) {
     TROUPE_RETURN_IF_ERROR(writer->Write(bytes.substr(0, kRecordBytes)));
@@ -45,6 +45,7 @@ absl::Status WriteInRecords(std::string_view bytes, RecordWriter* writer) {
   return absl::OkStatus();
 }
 
+absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
   TrainingStateDef def;
   def.set_global_step(state.global_step);
   std::vector<std::string_view> large;
@@ -54,11 +55,11 @@ absl::Status WriteInRecords(std::string_view bytes, RecordWriter* writer) {
     one->set_node(node);
     if (bytes.size() <= room) {
       one->set_state(bytes);
-    }
       room -= bytes.size();
     } else {
       one->set_records(static_cast<int64_t>((bytes.size() - 1) / kRecordBytes + 1));
       large.push_back(bytes);
+    }
   }
   for (const auto& [node, bytes] : state.readers) {
     KernelStateDef* one = def.add_reader();
@@ -83,8 +84,8 @@ absl::Status WriteInRecords(std::string_view bytes, RecordWriter* writer) {
     to->set_tuples(static_cast<int64_t>(others.back().second.size()));
   }
   TROUPE_RETURN_IF_ERROR(WriteMessage(def, "the state of a training", writer));
-  for (const auto& [node, queue] : state.queues) {
   for (const std::string_view bytes : large) TROUPE_RETURN_IF_ERROR(WriteInRecords(bytes, writer));
+  for (const auto& [node, queue] : state.queues) {
     for (const auto* tuples : {&queue.elements, &queue.waiting}) {
       for (const Tuple& tuple : *tuples) {
         TROUPE_RETURN_IF_ERROR(
@@ -143,7 +144,6 @@ class MessageReader {
     return absl::OkStatus();
   }
 
-  /// Without `partial` all components are there.
   /// Adds the bytes of so many records.
   absl::Status AppendNext(const std::string& what, int64_t records, std::string* bytes) {
     for (int64_t i = 0; i < records; ++i) {
@@ -154,6 +154,7 @@ class MessageReader {
     return absl::OkStatus();
   }
 
+  /// Without `partial` all components are there.
   absl::StatusOr<Tuple> NextTuple(const std::string& what, bool partial = false) {
     TupleDef def;
     TROUPE_RETURN_IF_ERROR(Next(what, &def));
@@ -239,7 +240,7 @@ absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<s
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
   for (const std::string& name : names) {
     const std::string path = JoinPath(directory, name);
-    if (!absl::EndsWith(name, kSuffix) || kept.count(path) > 0) continue;
+    if (!absl::EndsWith(name, kSuffix) || kept.count(name) > 0) continue;
     const std::string checkpoint = path.substr(0, path.size() - sizeof(kSuffix) + 1);
     // That of a V2 checkpoint, or of one that is in a single file.
     bool there = false;
@@ -248,7 +249,12 @@ absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<s
       if (!exists.ok() && !absl::IsNotFound(exists)) return exists;
       there |= exists.ok();
     }
-    if (!there) TROUPE_RETURN_IF_ERROR(files->Remove(path));
+    if (there) continue;
+    // The checkpoints are none the worse for it; another process may clean up, too.
+    const absl::Status removed = files->Remove(path);
+    if (removed.ok() || absl::IsNotFound(removed)) continue;
+    WriteLog(LogLevel::kWarning, "", {"checkpoint"}, "cannot remove ", path, ": ",
+             std::string(removed.message()));
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,8 @@ absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& 
 /// was torn or altered. Memory grows with what is there, not with what the file claims.
 absl::StatusOr<TrainingState> ReadTrainingState(const std::string& prefix);
 
-/// Removes those in a folder whose checkpoints are not there, but for `kept`, which are paths.
+/// Removes those in a folder whose checkpoints are not there, but for `kept`, which are names in
+/// the folder. One that cannot be removed is logged.
 absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<std::string>& kept);
 
 }  // namespace troupe

@@ -64,7 +64,7 @@ absl::StatusOr<bool> TrainingStateListener::AfterSave(Session&, int64_t global_s
   // The next save may be under way: its checkpoint is not there yet.
   pending_.erase(pending_.begin(), pending_.lower_bound(global_step));
   std::set<std::string> kept;
-  for (const int64_t step : pending_) kept.insert(TrainingStatePath(Prefix(step)));
+  for (const int64_t step : pending_) kept.emplace(PathBase(TrainingStatePath(Prefix(step))));
   TROUPE_RETURN_IF_ERROR(RemoveOrphanedStates(PathDirectory(path_), kept));
   if (writer_ != nullptr) {
     SessionLog log;

@@ -124,6 +124,24 @@ TEST(TrainingState, IsReadAsItWasWritten) {
   }
 }
 
+TEST(TrainingState, OrphansAreRemoved) {
+  SimulatedDisk* const disk = Disk();
+  for (const char* name : {"m-1", "m-2", "m-3", "m-4"}) {
+    ASSERT_TRUE(WriteTrainingState(StrCat("state://d/", name), {}).ok());
+  }
+  disk->Put("state://d/m-2.index", "");
+  disk->Put("state://d/m-3", "");
+  disk->SetFault(SimulatedDisk::Fault::kReadOnly, 0);
+  EXPECT_TRUE(RemoveOrphanedStates("state://d", {}).ok()) << "it ends no training";
+  disk->SetFault(SimulatedDisk::Fault::kNone, 0);
+  EXPECT_TRUE(ReadTrainingState("state://d/m-1").ok());
+  EXPECT_TRUE(RemoveOrphanedStates("state://d", {"m-4.troupe-state"}).ok());
+  EXPECT_TRUE(absl::IsNotFound(ReadTrainingState("state://d/m-1").status()));
+  for (const char* name : {"m-2", "m-3", "m-4"}) {
+    EXPECT_TRUE(ReadTrainingState(StrCat("state://d/", name)).ok()) << name;
+  }
+}
+
 TEST(TrainingState, DamageIsFound) {
   SimulatedDisk* const disk = Disk();
   TrainingState state = Example();
@@ -224,6 +242,12 @@ TEST(TrainingState, ClaimsAreHeldAgainstWhatIsThere) {
   tuple.Clear();
   tuple.add_component();
   expect({one, tuple.SerializeAsString()}, "lacks a component");
+  def.clear_queue();
+  def.add_kernel()->set_node("k");
+  def.mutable_kernel(0)->set_records(int64_t{1} << 62);
+  expect({one, one}, "it ends before the end of the state of 'k'");
+  def.mutable_kernel(0)->set_records(2);
+  EXPECT_TRUE(Read(disk, def, {one, one}).ok());
 }
 
 TEST(TrainingState, ResourcesAreHeldAgainstTheirTuples) {
@@ -242,12 +266,6 @@ TEST(TrainingState, ResourcesAreHeldAgainstTheirTuples) {
   };
   expect({}, "of a kind that this version does not know");
   resource->mutable_staging_area();
-  def.clear_queue();
-  def.add_kernel()->set_node("k");
-  def.mutable_kernel(0)->set_records(int64_t{1} << 62);
-  expect({one, one}, "it ends before the end of the state of 'k'");
-  def.mutable_kernel(0)->set_records(2);
-  EXPECT_TRUE(Read(disk, def, {one, one}).ok());
   resource->set_tuples(int64_t{1} << 62);
   expect({one}, "it ends before a tuple of 'r'");
   resource->set_tuples(1);
