@@ -40,27 +40,49 @@ absl::StatusOr<std::vector<CheckpointReader::Piece>> CheckpointReader::PiecesOf(
     return pieces;
   }
   std::vector<TensorSlice> parts;
-  int64_t covered = 0;
   for (const TensorSlice& slice : tensor.slices) {
     TROUPE_ASSIGN_OR_RETURN(TensorSlice place, slice.In(tensor.shape));
     std::optional<TensorSlice> part = Intersect(place, wanted);
     if (!part) continue;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (!Intersect(parts[i], *part)) continue;
-      return absl::DataLossError(StrCat("Tensor '", name, "' in ", prefix_, ": the slices '",
-                                        pieces[i].saved->ToString(), "' and '", slice.ToString(),
-                                        "' overlap"));
-    }
-    covered += part->shape().num_elements();
     parts.push_back(*std::move(part));
     pieces.push_back({name, &tensor, &slice, std::move(place)});
   }
+  const auto overlap = FindOverlap(parts);
+  if (!overlap.ok()) {
+    return WithContext(StrCat("Tensor '", name, "' in ", prefix_, ": "), overlap.status());
+  }
+  if (!overlap->has_value()) return pieces;
+  const auto [one, other] = **overlap;
+  return absl::DataLossError(StrCat("Tensor '", name, "' in ", prefix_, ": the slices '",
+                                    pieces[one].saved->ToString(), "' and '",
+                                    pieces[other].saved->ToString(), "' overlap"));
+}
+
+absl::Status CheckpointReader::CheckCovered(std::string_view name, const CheckpointTensor& tensor,
+                                            const std::vector<Piece>& pieces,
+                                            const TensorSlice& wanted) const {
+  if (tensor.slices.empty()) return absl::OkStatus();
+  int64_t covered = 0;
+  for (const Piece& piece : pieces) {
+    const std::optional<TensorSlice> part = Intersect(piece.place, wanted);
+    if (part) covered += part->shape().num_elements();
+  }
   const int64_t elements = wanted.shape().num_elements();
-  if (covered == elements) return pieces;
+  if (covered == elements) return absl::OkStatus();
   return absl::NotFoundError(StrCat("Tensor '", name, "' of shape ", tensor.shape.ToString(),
                                     " in ", prefix_, ": the slices that were saved hold ", covered,
                                     " of the ", elements, " elements of '", wanted.ToString(),
                                     "'"));
+}
+
+absl::StatusOr<Tensor> CheckpointReader::ReadPieces(ElementType type,
+                                                    absl::Span<const Piece> pieces,
+                                                    const TensorSlice& wanted,
+                                                    Allocator* allocator) const {
+  for (const Piece& piece : pieces) TROUPE_RETURN_IF_ERROR(CheckPiece(piece));
+  TROUPE_ASSIGN_OR_RETURN(Tensor result, Tensor::Allocate(type, wanted.shape(), allocator));
+  for (const Piece& piece : pieces) TROUPE_RETURN_IF_ERROR(ReadPiece(piece, wanted, &result));
+  return result;
 }
 
 absl::StatusOr<Tensor> CheckpointReader::ReadSlice(std::string_view name, const TensorSlice& slice,
@@ -73,24 +95,26 @@ absl::StatusOr<Tensor> CheckpointReader::ReadSlice(std::string_view name, const 
       return WithContext(StrCat("Tensor '", name, "' in ", prefix_, ": "), wanted.status());
     }
     TROUPE_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(name, *tensor, *wanted));
-    for (const Piece& piece : pieces) TROUPE_RETURN_IF_ERROR(CheckPiece(piece));
-    TROUPE_ASSIGN_OR_RETURN(Tensor result,
-                            Tensor::Allocate(tensor->type, wanted->shape(), allocator));
-    for (const Piece& piece : pieces) TROUPE_RETURN_IF_ERROR(ReadPiece(piece, *wanted, &result));
-    return result;
+    TROUPE_RETURN_IF_ERROR(CheckCovered(name, *tensor, pieces, *wanted));
+    return ReadPieces(tensor->type, pieces, *wanted, allocator);
   });
 }
 
 absl::Status CheckpointReader::Verify() const {
-  for (const auto& [name, tensor] : tensors_) {
-    // A type that cannot be read has a checksum that cannot be verified.
-    if (!CheckType(name, tensor.type).ok()) continue;
-    if (tensor.slices.empty()) TROUPE_RETURN_IF_ERROR(Read(name).status());
-    for (const TensorSlice& slice : tensor.slices) {
-      TROUPE_RETURN_IF_ERROR(ReadSlice(name, slice).status());
+  return CatchExceptions([&]() -> absl::Status {
+    for (const auto& [name, tensor] : tensors_) {
+      // A type that cannot be read has a checksum that cannot be verified.
+      if (!CheckType(name, tensor.type).ok()) continue;
+      TROUPE_ASSIGN_OR_RETURN(const TensorSlice all,
+                              TensorSlice(tensor.shape.rank()).In(tensor.shape));
+      TROUPE_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(name, tensor, all));
+      for (const Piece& piece : pieces) {
+        TROUPE_RETURN_IF_ERROR(
+            ReadPieces(tensor.type, {&piece, 1}, piece.place, HostAllocator()).status());
+      }
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(FileSystem* file_system,

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "devices/allocator.h"
 #include "devices/export.h"
 #include "devices/storage/file_system.h"
@@ -74,8 +75,14 @@ class CheckpointReader {
 
  private:
   absl::Status CheckType(std::string_view name, ElementType type) const;
+  /// Those that have elements of `wanted`. DataLoss if two have the same ones.
   absl::StatusOr<std::vector<Piece>> PiecesOf(std::string_view name, const CheckpointTensor& tensor,
                                               const TensorSlice& wanted) const;
+  /// NotFound if they do not have all elements of `wanted`.
+  absl::Status CheckCovered(std::string_view name, const CheckpointTensor& tensor,
+                            const std::vector<Piece>& pieces, const TensorSlice& wanted) const;
+  absl::StatusOr<Tensor> ReadPieces(ElementType type, absl::Span<const Piece> pieces,
+                                    const TensorSlice& wanted, Allocator* allocator) const;
 };
 
 /// Opens PREFIX.index and its data (V2), or the file or files PREFIX (V1, where the name may have

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,72 @@ int64_t PlaceIn(const TensorSlice& slice, const std::vector<int64_t>& index) {
   return place;
 }
 
+/// About a second's work. 10,000 slices can all be compared with each other.
+constexpr size_t kMostComparisons = size_t{1} << 26;
+
+bool Overlap(const TensorSlice& a, const TensorSlice& b) {
+  for (size_t i = 0; i < a.extents().size(); ++i) {
+    const TensorSlice::Extent& x = a.extents()[i];
+    const TensorSlice::Extent& y = b.extents()[i];
+    if (x.start >= y.start + y.length || y.start >= x.start + x.length) return false;
+  }
+  return true;
+}
+
+/// The dimension in which the slices begin at the most places: the fewest are side by side there.
+size_t MostPartitioned(const std::vector<TensorSlice>& slices) {
+  size_t dimension = 0, most = 0;
+  std::vector<int64_t> starts(slices.size());
+  for (size_t d = 0; d < slices[0].extents().size(); ++d) {
+    std::transform(slices.begin(), slices.end(), starts.begin(),
+                   [d](const TensorSlice& slice) { return slice.extents()[d].start; });
+    std::sort(starts.begin(), starts.end());
+    const auto different =
+        static_cast<size_t>(std::unique(starts.begin(), starts.end()) - starts.begin());
+    if (different <= most) continue;
+    dimension = d;
+    most = different;
+  }
+  return dimension;
+}
+
 }  // namespace
+
+absl::StatusOr<std::optional<std::pair<size_t, size_t>>> FindOverlap(
+    const std::vector<TensorSlice>& slices) {
+  std::optional<std::pair<size_t, size_t>> found;
+  if (slices.size() < 2) return found;
+  if (slices[0].rank() == 0) {  // Each is the one element.
+    found = {0, 1};
+    return found;
+  }
+  const size_t dimension = MostPartitioned(slices);
+  const auto extent = [&](size_t i) { return slices[i].extents()[dimension]; };
+  std::vector<size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+    return std::pair(extent(i).start, i) < std::pair(extent(j).start, j);
+  });
+  std::vector<size_t> open;  // Those that may reach the next one.
+  size_t comparisons = 0;
+  for (const size_t next : order) {
+    comparisons += open.size();
+    if (comparisons > kMostComparisons) {
+      return absl::ResourceExhaustedError(
+          StrCat("its ", slices.size(), " slices are side by side in each dimension, too many to ",
+                 "find out whether they overlap"));
+    }
+    std::erase_if(
+        open, [&](size_t i) { return extent(i).start + extent(i).length <= extent(next).start; });
+    for (const size_t i : open) {
+      if (!Overlap(slices[i], slices[next])) continue;
+      found = std::minmax(i, next);
+      return found;
+    }
+    open.push_back(next);
+  }
+  return found;
+}
 
 std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b) {
   std::vector<TensorSlice::Extent> common;

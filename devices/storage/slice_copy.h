@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "devices/storage/tensor_slice.h"
 #include "devices/tensor.h"
 
@@ -15,6 +18,13 @@ namespace troupe {
 /// What is in both; nullopt if nothing is. Both have the same rank, and lengths written out
 /// (`TensorSlice::In`).
 std::optional<TensorSlice> Intersect(const TensorSlice& a, const TensorSlice& b);
+
+/// Two of the slices that have elements in common: their places in the list, the smaller one first;
+/// nullopt if there are none. All have elements, and lengths written out. ResourceExhausted: too
+/// many would have to be compared, as many thousands of slices that are side by side in each
+/// dimension. No program saves such slices.
+absl::StatusOr<std::optional<std::pair<size_t, size_t>>> FindOverlap(
+    const std::vector<TensorSlice>& slices);
 
 /// Elements that are neighbors in both slices, by their places in row-major order.
 struct Run {

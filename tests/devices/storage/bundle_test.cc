@@ -117,6 +117,26 @@ TEST(Bundle, SaysWhichPartsAreMissingOrDouble) {
   EXPECT_EQ(reader->Verify().code(), absl::StatusCode::kDataLoss) << "of what overlaps";
 }
 
+TEST(Bundle, HoldsManyParts) {
+  constexpr int kParts = 200'000;
+  SimulatedDisk disk;
+  const auto writer = NewWriter(&disk, "/d/model");
+  const Shape shape({kParts, 1});
+  for (int i = 0; i < kParts; ++i) {
+    const auto part = Tensor::Vector<int32_t>({i}).Reshaped(Shape({1, 1}));
+    ASSERT_TRUE(writer->AddSlice("n", shape, Rows(i, 1), part).ok());
+  }
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto reader = Open(&disk, "/d/model");
+  const absl::Time begin = absl::Now();
+  const auto read = reader->Read("n");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->unchecked_values<int32_t>()[kParts - 1], kParts - 1);
+  EXPECT_TRUE(reader->Verify().ok());
+  // Each with each other takes hours.
+  EXPECT_LT(absl::Now() - begin, absl::Minutes(2));
+}
+
 TEST(BundleWriter, RefusesWhatItCannotHold) {
   SimulatedDisk disk;
   const auto writer = NewWriter(&disk, "/d/model");

@@ -128,5 +128,55 @@ TEST(CopyCommon, CopiesWhatSlicesShare) {
   }
 }
 
+TEST(FindOverlap, FindsWhatAnyTwoHaveInCommon) {
+  std::mt19937 random(5);
+  const auto number = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(0, most)(random);
+  };
+  int overlaps = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const int rank = static_cast<int>(number(3));
+    std::vector<TensorSlice> slices;
+    for (int64_t i = number(12); i >= 0; --i) {
+      std::vector<TensorSlice::Extent> extents;
+      for (int d = 0; d < rank; ++d) extents.push_back({number(12), 1 + number(5)});
+      slices.emplace_back(extents);
+    }
+    bool any = false;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      for (size_t j = i + 1; j < slices.size(); ++j)
+        any |= Intersect(slices[i], slices[j]).has_value();
+    }
+    const auto found = FindOverlap(slices);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_EQ(found->has_value(), any);
+    overlaps += any ? 1 : 0;
+    if (!any) continue;
+    EXPECT_LT((*found)->first, (*found)->second);
+    EXPECT_TRUE(Intersect(slices[(*found)->first], slices[(*found)->second]));
+  }
+  EXPECT_GT(overlaps, 500);
+  EXPECT_LT(overlaps, 1900);
+}
+
+TEST(FindOverlap, EndsSoon) {
+  // A column each, one of them twice; a field each.
+  std::vector<TensorSlice> columns, fields;
+  for (int64_t i = 0; i < 200'000; ++i) columns.push_back(TensorSlice({{0, 9}, {i, 1}}));
+  EXPECT_EQ(*FindOverlap(columns), std::nullopt);
+  columns.push_back(columns[77]);
+  EXPECT_EQ(*FindOverlap(columns), std::pair(size_t{77}, size_t{200'000}));
+  for (int64_t i = 0; i < 100'000; ++i) fields.push_back(TensorSlice({{i / 400, 1}, {i % 400, 1}}));
+  EXPECT_EQ(*FindOverlap(fields), std::nullopt);
+  // Long and thin ones, across each other in two thirds of a cube.
+  std::vector<TensorSlice> across;
+  for (int64_t i = 0; i < 300'000; ++i) {
+    across.push_back(i % 2 == 0 ? TensorSlice({{0, 1'000'000}, {2 * i, 1}, {0, 1}})
+                                : TensorSlice({{2 * i, 1}, {0, 1'000'000}, {1, 1}}));
+  }
+  const absl::Status status = FindOverlap(across).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
 }  // namespace
 }  // namespace troupe
