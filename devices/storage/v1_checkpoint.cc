@@ -61,6 +61,23 @@ int64_t NumValues(const TensorProto& values, ElementType type) {
   }
 }
 
+/// Bytes that a value takes in a message, at least.
+uint64_t LeastBytes(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat:
+      return 4;
+    case ElementType::kDouble:
+    case ElementType::kComplex64:
+      return 8;
+    case ElementType::kComplex128:
+      return 16;
+    case ElementType::kString:
+      return 2;  // The field, and the length.
+    default:
+      return 1;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> V1CheckpointReader::Open(
@@ -97,12 +114,10 @@ absl::Status V1CheckpointReader::AddFile(FileSystem* file_system, const std::str
   parts_.push_back({path, std::move(table)});
   for (const SavedSliceMeta& meta : record.meta().tensor()) {
     TROUPE_RETURN_IF_ERROR(AddTensor(meta, path, parts_.size() - 1));
-    // An element takes a byte at least. Nothing that a tensor claims is allocated without this
-    // check.
-    if (parts_.back().elements <= most) continue;
+    if (parts_.back().least_bytes <= most) continue;
     return absl::DataLossError(StrCat("Tensor '", meta.name(), "', ", path, ": the tensors claim ",
-                                      parts_.back().elements,
-                                      " elements, more than the file can hold"));
+                                      parts_.back().least_bytes,
+                                      " bytes, more than the file can hold"));
   }
   return absl::OkStatus();
 }
@@ -127,12 +142,12 @@ absl::Status V1CheckpointReader::AddTensor(const SavedSliceMeta& meta, const std
     const absl::StatusOr<TensorSlice> slice = TensorSlice::FromProto(proto);
     const absl::Status inside = slice.ok() ? slice->In(*shape).status() : slice.status();
     if (!inside.ok()) return damaged(StrCat(inside.message()));
-    if (parts_[part].elements >> 62 != 0) return damaged("the tensors claim too many elements");
+    if (parts_[part].least_bytes >> 62 != 0) return damaged("the tensors claim too many elements");
     if (!part_of_key_.emplace(SliceKey(meta.name(), *slice), part).second) {
       return damaged(StrCat("the slice '", slice->ToString(), "' is there twice"));
     }
     const auto elements = static_cast<uint64_t>(slice->In(*shape)->shape().num_elements());
-    parts_[part].elements += std::min(elements, uint64_t{1} << 62);
+    parts_[part].least_bytes += std::min(elements, uint64_t{1} << 58) * LeastBytes(type);
     tensor.slices.push_back(*slice);
     tensor.bytes += static_cast<int64_t>(std::min(elements, uint64_t{1} << 56) * ElementSize(type));
   }
@@ -140,21 +155,39 @@ absl::Status V1CheckpointReader::AddTensor(const SavedSliceMeta& meta, const std
   return absl::OkStatus();
 }
 
+absl::Status V1CheckpointReader::Damaged(const Piece& piece, const Part& part,
+                                         std::string_view what) const {
+  return absl::DataLossError(StrCat("Tensor '", piece.name, "', ", part.path, ", slice '",
+                                    piece.saved->ToString(), "': ", what));
+}
+
+absl::StatusOr<std::string> V1CheckpointReader::BytesOf(const Piece& piece, const Part& part,
+                                                        const std::string& key) const {
+  absl::StatusOr<std::optional<std::string>> bytes = part.table->Get(key);
+  if (!bytes.ok()) return WithContext(StrCat("Tensor '", piece.name, "', "), bytes.status());
+  if (!bytes->has_value()) return Damaged(piece, part, "its values are missing");
+  const auto elements = static_cast<uint64_t>(piece.place.shape().num_elements());
+  if ((*bytes)->size() / LeastBytes(piece.tensor->type) >= elements) return **std::move(bytes);
+  return Damaged(piece, part,
+                 StrCat("its values have ", (*bytes)->size(), " bytes, too few for ", elements,
+                        " of ", ElementTypeName(piece.tensor->type)));
+}
+
+absl::Status V1CheckpointReader::CheckPiece(const Piece& piece) const {
+  const std::string key = SliceKey(piece.name, *piece.saved);
+  return BytesOf(piece, parts_[part_of_key_.at(key)], key).status();
+}
+
 absl::StatusOr<Tensor> V1CheckpointReader::Load(const Piece& piece) const {
   const std::string key = SliceKey(piece.name, *piece.saved);
   const Part& part = parts_[part_of_key_.at(key)];
-  const auto damaged = [&](std::string_view what) {
-    return absl::DataLossError(StrCat("Tensor '", piece.name, "', ", part.path, ", slice '",
-                                      piece.saved->ToString(), "': ", what));
-  };
-  absl::StatusOr<std::optional<std::string>> bytes = part.table->Get(key);
-  if (!bytes.ok()) return WithContext(StrCat("Tensor '", piece.name, "', "), bytes.status());
-  if (!bytes->has_value()) return damaged("its values are missing");
+  const auto damaged = [&](std::string_view what) { return Damaged(piece, part, what); };
+  TROUPE_ASSIGN_OR_RETURN(std::string bytes, BytesOf(piece, part, key));
   SavedTensorSlices record;
-  if (!Parse(**bytes, &record) || record.data().name() != piece.name) {
+  if (!Parse(bytes, &record) || record.data().name() != piece.name) {
     return damaged("its values are damaged");
   }
-  bytes->reset();
+  std::string().swap(bytes);
   TensorProto& values = *record.mutable_data()->mutable_data();
   const int64_t expected = piece.place.shape().num_elements();
   if (NumValues(values, piece.tensor->type) != expected) {

@@ -93,6 +93,20 @@ TEST(V1Checkpoint, IsFoundInEveryByteWhenDamaged) {
   EXPECT_LT(same, 250) << "but for what pads the footer";
 }
 
+// What a tensor needs is not allocated before its values are there.
+TEST(V1Checkpoint, ClaimsAreHeldAgainstWhatIsThere) {
+  V1File file;
+  SavedSliceMeta* meta = file.AddTensor("a", DT_STRING, {20'000});
+  file.AddSlice(meta, "-")->add_string_val("one");
+  // Room for the claim, were it compressed.
+  file.AddSlice(file.AddTensor("b", DT_STRING, {1}), "-")->add_string_val(std::string(10'000, 'x'));
+  const int64_t before = HostAllocator()->stats().largest_alloc_size;
+  const absl::Status status = ReadOne(file).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too few for 20000 of string"));
+  EXPECT_EQ(HostAllocator()->stats().largest_alloc_size, before);
+}
+
 TEST(V1Checkpoint, IsRefusedWhenItsMessagesAreWrong) {
   const auto expect = [](const V1File& file, const char* text) {
     const absl::Status status = ReadOne(file).status();
