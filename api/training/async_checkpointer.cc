@@ -128,6 +128,11 @@ absl::Status AsyncCheckpointer::Close() {
   return std::exchange(error_, absl::OkStatus());
 }
 
+bool AsyncCheckpointer::busy() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return busy_;
+}
+
 std::string AsyncCheckpointer::last_saved() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return last_saved_;

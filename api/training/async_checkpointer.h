@@ -67,6 +67,8 @@ class AsyncCheckpointer {
                             std::optional<int64_t> global_step = std::nullopt,
                             const SaveOptions& options = {});
 
+  /// A save is under way.
+  bool busy() const;
   /// Waits for the save that is under way; the error that nobody has been told of.
   absl::Status Wait();
   /// The same; then nothing is saved any more.
@@ -86,10 +88,10 @@ class AsyncCheckpointer {
   absl::StatusOr<Job> Begin(Session& session, const std::string& path, std::optional<int64_t> step,
                             const SaveOptions& options) const;
   absl::StatusOr<std::string> Complete(const Job& job);
-  void WriteAll();
-
   /// Throws if the system has no thread.
   absl::Status StartThread();
+  void WriteAll();
+
   const std::shared_ptr<Saver> saver_;
   const AsyncCheckpointerOptions options_;
   mutable std::mutex mutex_;  ///< Guards what follows.

@@ -116,6 +116,9 @@ absl::Status CheckpointSaverHook::End(Session& session) {
 }
 
 absl::Status CheckpointSaverHook::Save(Session& session, int64_t step) {
+  // Before listeners work for it.
+  const bool skips = options_.when_busy == AsyncCheckpointerOptions::WhenBusy::kSkip;
+  if (skips && checkpointer_ != nullptr && checkpointer_->busy()) return absl::OkStatus();
   for (const auto& listener : options_.listeners) {
     TROUPE_RETURN_IF_ERROR(listener->BeforeSave(session, step));
   }

@@ -54,7 +54,7 @@ struct CheckpointSaverOptions {
   /// The training goes on while a checkpoint is written; `AfterSave` comes with a later step then,
   /// or at the end. The saver must be asynchronous; the one that is made is.
   bool asynchronous = false;
-  /// Of asynchronous saves.
+  /// Of asynchronous saves. Listeners are not told of one that is skipped.
   AsyncCheckpointerOptions::WhenBusy when_busy = AsyncCheckpointerOptions::WhenBusy::kWait;
   HookClock now = absl::Now;
 };

@@ -11,11 +11,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "api/troupe.h"
+#include "tests/devices/storage/scheme_disk.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 /// Notes its calls; in one of them it fails, or asks for the end.
 class NotingListener final : public CheckpointSaverListener {
@@ -181,6 +183,28 @@ TEST_F(HookTest, SavesWhileTheTrainingGoesOn) {
     const std::string prefix = folder_ + "/model.ckpt-" + std::to_string(step);
     EXPECT_EQ(LoadVariable(prefix, "global_step")->unchecked_scalar<int64_t>(), step);
   }
+}
+
+TEST_F(HookTest, ListenersDoNothingForASaveThatIsSkipped) {
+  SchemeDisk* const disk = SchemeDisk::Register("skips");
+  Model model;
+  std::vector<std::string> calls;
+  auto hook = std::make_shared<CheckpointSaverHook>(
+      "skips://run",
+      CheckpointSaverOptions{
+          .interval = {.steps = 2},
+          .listeners = {std::make_shared<NotingListener>(std::vector<std::string>(), &calls)},
+          .asynchronous = true,
+          .when_busy = AsyncCheckpointerOptions::WhenBusy::kSkip});
+  disk->Hold();
+  auto session = model.Start({hook});
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*session)->Run({}, {}, {model.train}).ok());
+  disk->LetGo();
+  ASSERT_TRUE((*session)->Close().ok());
+  // The first save is told of in the end.
+  EXPECT_THAT(calls, UnorderedElementsAre("begin", "before_save(0)", "after_save(0)",
+                                          "before_save(5)", "after_save(5)", "end(5)"));
 }
 
 }  // namespace
