@@ -208,6 +208,32 @@ TEST_F(KeptResources, WhateverTheDiskDoes) {
   EXPECT_GT(failures, 10);
 }
 
+// The power is cut at each event of a training: the next one goes on from a checkpoint, with the
+// state that stands beside it.
+TEST_F(KeptResources, WhenThePowerIsCut) {
+  using Fault = SimulatedDisk::Fault;
+  constexpr Fault kFaults[] = {Fault::kPowerBefore, Fault::kPowerMiddle, Fault::kPowerAfter};
+  int cuts = 0, later = 0;
+  for (int64_t at = 0;; ++at) {
+    disk_->Clear();
+    ASSERT_TRUE(Train(5).ok());
+    disk_->SetFault(kFaults[at % 3], at);
+    const absl::Status status = Train(12);
+    if (!disk_->failed()) break;
+    ++cuts;
+    disk_->Restart(static_cast<uint64_t>(at));
+    const auto latest = LatestCheckpoint(kFolder);
+    ASSERT_TRUE(latest.ok()) << "event " << at << ": " << latest.status();
+    ASSERT_TRUE(ReadTrainingState(*latest).ok()) << "event " << at << ", " << *latest;
+    later += *latest != StrCat(kFolder, "/model.ckpt-5") ? 1 : 0;
+    const absl::Status again = Train(kSteps);
+    ASSERT_TRUE(again.ok()) << "event " << at << ": " << again;
+    ASSERT_EQ(Result(), wanted_) << "event " << at;
+  }
+  EXPECT_GT(cuts, 50);
+  EXPECT_GT(later, 10);
+}
+
 // Some bytes of what is kept are altered: the training does not begin.
 TEST_F(KeptResources, AnAlteredFileIsRefused) {
   ASSERT_TRUE(Train(5).ok());

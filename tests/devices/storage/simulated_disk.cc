@@ -116,7 +116,7 @@ bool SimulatedDisk::failed() const {
 }
 
 absl::Status SimulatedDisk::CheckPower() const {
-  return off_ ? absl::UnavailableError("the power is off") : absl::OkStatus();
+  return off_ ? absl::InternalError("the power is off") : absl::OkStatus();
 }
 
 SimulatedDisk::Turn SimulatedDisk::Begin(bool needs_space, absl::Status* status) {
