@@ -34,11 +34,11 @@ bool FitsIntoPosition(const Element& element) {
 
 /// Elements before the position are dropped when they are read again: they must be the same.
 absl::Status CannotReadAgain(const std::string& stage, std::string_view instead) {
-  return absl::UnimplementedError(
-      StrCat(stage,
-             ": its position is not saved before it is complete: a stage before it is a Map "
-             "with ordered = false, which gives another order when it is asked again",
-             instead));
+  return absl::UnimplementedError(StrCat(
+      stage,
+      ": its position cannot be saved: what was given would be read again, but a stage before "
+      "it is a Map with ordered = false, which gives another order each time",
+      instead));
 }
 
 /// In memory.
@@ -166,6 +166,12 @@ class CacheFileStage final : public StageOverInput {
                               RecordReader::Open(file_system_, path_, {.offset = offset_}));
       if (offset_ > 0) again_ = 0;
     } else if (absl::IsNotFound(exists)) {
+      if (again_ > 0 && meter()->unordered()) {
+        return absl::FailedPreconditionError(
+            StrCat(path_,
+                   ": the file of the position has gone, and a Map with ordered = false "
+                   "does not give the same elements again"));
+      }
       temporary_ = TemporaryName(path_, StrCat(Mix(reinterpret_cast<uintptr_t>(this),
                                                    player()->flow()->clock()->NowNs())));
       TROUPE_ASSIGN_OR_RETURN(writer_, RecordWriter::Create(file_system_, temporary_));

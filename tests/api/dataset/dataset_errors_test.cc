@@ -281,11 +281,13 @@ TEST(DatasetErrorsTest, FilesThatHaveBecomeShorter) {
 /// Ends at once. A position is refused, as late as the test says.
 class RefusingStage final : public data::Stage {
  public:
-  explicit RefusingStage(const data::Place& place)
-      : Stage(place.player, place.parent, "Refusing") {}
+  /// Keeps the first promise, and waits for the second one.
+  struct Order {
+    std::promise<void> restores, refuses;
+  };
+  RefusingStage(const data::Place& place, Order* order)
+      : Stage(place.player, place.parent, "Refusing"), order_(order) {}
   void Start(uint64_t) override {}
-
-  static std::promise<void> restores, refuses;
 
  private:
   absl::StatusOr<data::Progress> DoPull(size_t, data::Block*) override {
@@ -293,18 +295,20 @@ class RefusingStage final : public data::Stage {
   }
   absl::Status Save(data::PositionWriter*) override { return absl::OkStatus(); }
   void Restore(data::PositionReader* from) override {
-    restores.set_value();
-    refuses.get_future().wait();
+    order_->restores.set_value();
+    order_->refuses.get_future().wait();
     from->Refuse();
   }
+
+  Order* const order_;
 };
-std::promise<void> RefusingStage::restores, RefusingStage::refuses;
 
 /// Who has asked meanwhile is answered.
 TEST(DatasetErrorsTest, CallsWhileAPositionIsRefused) {
-  const data::PlanPtr plan =
-      data::MakePlan([](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
-        return std::make_unique<RefusingStage>(place);
+  RefusingStage::Order order;
+  const data::PlanPtr plan = data::MakePlan(
+      [&order](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
+        return std::make_unique<RefusingStage>(place, &order);
       });
   const auto begun = *data::Root::Make(*plan, {});
   Tensors element;
@@ -313,11 +317,11 @@ TEST(DatasetErrorsTest, CallsWhileAPositionIsRefused) {
   const auto restored = *data::Root::Make(*plan, {});
   std::future<absl::Status> status =
       std::async(std::launch::async, [&] { return restored->Restore(position); });
-  RefusingStage::restores.get_future().wait();
+  order.restores.get_future().wait();
   std::promise<absl::Status> answer;
   restored->NextAsync(
       [&](absl::StatusOr<bool> more, const Tensors&) { answer.set_value(more.status()); });
-  RefusingStage::refuses.set_value();
+  order.refuses.set_value();
   EXPECT_EQ(status.get().code(), Code::kInvalidArgument);
   std::future<absl::Status> answered = answer.get_future();
   EXPECT_EQ(answered.wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -655,7 +659,8 @@ TEST(DatasetErrorsTest, StatisticsAreLogged) {
     log += record.text;
   });
   DatasetIteratorOptions options;
-  options.name = "logged";
+  static int times = 0;  // Nothing is logged twice in ten seconds.
+  options.name = StrCat("logged", ++times);
   options.log_every = absl::Milliseconds(1);
   const auto iterator = *Dataset::Range(0, 1'000'000).Batch(2).Prefetch(4).MakeIterator(options);
   for (int i = 0; i < 100; ++i) {
@@ -665,7 +670,7 @@ TEST(DatasetErrorsTest, StatisticsAreLogged) {
   SetLogSink(nullptr);
   SetLogLevel(LogLevel::kWarning);
   std::lock_guard<std::mutex> lock(mutex);
-  EXPECT_THAT(log, HasSubstr("Dataset logged: Prefetch: "));
+  EXPECT_THAT(log, HasSubstr(StrCat("Dataset ", options.name, ": Prefetch: ")));
   EXPECT_THAT(log, HasSubstr(" of 4 ready, starved "));
   EXPECT_THAT(log, HasSubstr("  Range"));
 }

@@ -445,7 +445,14 @@ TEST(DatasetSourcesTest, ACacheOfAnyOrderIsRestoredExactlyOrNotSaved) {
   // The file that is complete has one order.
   const auto complete = Begin(any_order.CacheFile(folder.Path("c")).Repeat(2));
   Take(*complete, kElements + 20);
-  EXPECT_TRUE(complete->Save().ok());
+  const auto position = complete->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  ASSERT_TRUE(TempFolder::files()->Remove(folder.Path("c")).ok());
+  const auto gone = Begin(any_order.CacheFile(folder.Path("c")).Repeat(2));
+  ASSERT_EQ(gone->Restore(*position), absl::OkStatus());
+  absl::Status status;
+  EXPECT_TRUE(Take(*gone, 1, &status).empty());
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
 TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
