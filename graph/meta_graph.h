@@ -43,6 +43,9 @@ struct ExportMetaGraphOptions {
   std::vector<std::string> tags;
   /// How the graph saves and restores.
   std::optional<SaverDef> saver_def;
+  /// How it is called, by name; tensors have their names in `graph`. The scope is taken off those,
+  /// too.
+  std::map<std::string, SignatureDef> signatures;
   /// The collections that go along; all if absent.
   std::optional<std::vector<std::string>> collections;
 };

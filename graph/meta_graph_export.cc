@@ -70,6 +70,10 @@ class MetaGraphExporter {
       *def_->mutable_saver_def() = *options_.saver_def;
       TakeOut(def_->mutable_saver_def());
     }
+    for (const auto& [name, signature] : options_.signatures) {
+      RenameTensors(&((*def_->mutable_signature_def())[name] = signature),
+                    [this](const std::string& tensor) { return OutOfScope(scope_, tensor); });
+    }
     for (const std::string& key :
          options_.collections.has_value() ? *options_.collections : graph_.CollectionKeys()) {
       if (key == kSaveableObjects) continue;

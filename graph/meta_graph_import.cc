@@ -50,9 +50,8 @@ class MetaGraphImporter {
           WithContext(StrCat("collection '", key, "': "), ReadCollection(key, list)));
     }
     for (const auto& [name, signature] : def_.signature_def()) {
-      SignatureDef& named = imported_.signatures[name] = signature;
-      for (auto& [input, info] : *named.mutable_inputs()) Rename(&info);
-      for (auto& [output, info] : *named.mutable_outputs()) Rename(&info);
+      RenameTensors(&(imported_.signatures[name] = signature),
+                    [this](const std::string& tensor) { return Renamed(tensor); });
     }
     TROUPE_RETURN_IF_ERROR(ImportNodes());
     for (VariableDef& variable : variables_) SetVariableDef(graph_, std::move(variable));
@@ -112,12 +111,6 @@ class MetaGraphImporter {
   std::string Renamed(const std::string& name) const { return InScope(imported_.scope, name); }
   void RenameStrings(Message* message) const {
     RenameAll(message, [this](const std::string& name) { return Renamed(name); });
-  }
-  void Rename(TensorInfo* info) const {
-    if (info->has_name()) info->set_name(Renamed(info->name()));
-    if (info->has_coo_sparse()) RenameStrings(info->mutable_coo_sparse());
-    if (!info->has_composite_tensor()) return;
-    for (TensorInfo& part : *info->mutable_composite_tensor()->mutable_components()) Rename(&part);
   }
 
   absl::Status ReadSaver() {

@@ -14,6 +14,17 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+using Rename = absl::FunctionRef<std::string(const std::string&)>;
+
+void RenameTensor(TensorInfo* info, Rename rename) {
+  if (info->has_name()) info->set_name(rename(info->name()));
+  if (info->has_coo_sparse()) RenameAll(info->mutable_coo_sparse(), rename);
+  if (!info->has_composite_tensor()) return;
+  for (TensorInfo& part : *info->mutable_composite_tensor()->mutable_components()) {
+    RenameTensor(&part, rename);
+  }
+}
+
 /// Where the name begins in "^name" and "loc:@name".
 size_t NameBegin(std::string_view name) {
   if (name.starts_with('^')) return 1;
@@ -66,6 +77,12 @@ void RenameAll(Message* message, absl::FunctionRef<std::string(const std::string
       }
     }
   }
+}
+
+void RenameTensors(SignatureDef* signature,
+                   absl::FunctionRef<std::string(const std::string&)> rename) {
+  for (auto& [input, info] : *signature->mutable_inputs()) RenameTensor(&info, rename);
+  for (auto& [output, info] : *signature->mutable_outputs()) RenameTensor(&info, rename);
 }
 
 std::unique_ptr<Message> NewCollectionMessage(std::string_view key) {

@@ -13,6 +13,8 @@
 
 namespace troupe {
 
+class SignatureDef;
+
 /// "scope/a", "^scope/a", "loc:@scope/a" for "a", "^a", "loc:@a". As it is if `scope` is empty.
 std::string InScope(std::string_view scope, std::string_view name);
 /// True for "scope/a", "^scope/a:1" and "loc:@scope/a"; for all names if `scope` is empty.
@@ -23,6 +25,10 @@ std::string OutOfScope(std::string_view scope, std::string_view name);
 /// Puts `rename(name)` in place of every string of a message, also in those that it holds.
 void RenameAll(google::protobuf::Message* message,
                absl::FunctionRef<std::string(const std::string&)> rename);
+
+/// Puts `rename(name)` in place of the names of tensors.
+void RenameTensors(SignatureDef* signature,
+                   absl::FunctionRef<std::string(const std::string&)> rename);
 
 /// An empty message of which the collection `key` holds serialized ones, all strings of which are
 /// names; null if the collection holds anything else. Those of variables are VariableDefs.

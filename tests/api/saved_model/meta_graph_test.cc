@@ -235,6 +235,33 @@ TEST(ExportMetaGraph, APartUnderAScopeAndItsUnboundInputs) {
   EXPECT_EQ(values[1].unchecked_scalar<float>(), 15.0F);
 }
 
+TEST(ExportMetaGraph, SignaturesGoAlong) {
+  Scope s = Scope::NewRoot();
+  const Scope in = s.NewSubScope("layer");
+  const Output x = ops::Placeholder(in.WithOpName("x"), ElementType::kFloat);
+  const Output y = ops::Neg(in.WithOpName("y"), x);
+  ASSERT_TRUE(s.ok() && y.valid()) << s.status();
+  SignatureDef call;
+  call.set_method_name("layer/predict");
+  (*call.mutable_inputs())["layer/in"].set_name("layer/x:0");
+  TensorInfo& rows = (*call.mutable_outputs())["out"];
+  rows.mutable_composite_tensor()->add_components()->set_name("layer/y:0");
+  rows.mutable_composite_tensor()->add_components()->mutable_coo_sparse()->set_values_tensor_name(
+      "layer/y:0");
+  const ExportMetaGraphOptions options = {.export_scope = "layer", .signatures = {{"call", call}}};
+  MetaGraphDef def;
+  ASSERT_TRUE(ExportMetaGraph(*s.graph(), options, &def).ok());
+  const SignatureDef& saved = def.signature_def().at("call");
+  EXPECT_EQ(saved.method_name(), "layer/predict");
+  EXPECT_EQ(saved.inputs().at("layer/in").name(), "x:0");
+  EXPECT_EQ(saved.outputs().at("out").composite_tensor().components(0).name(), "y:0");
+  // What is exported is imported, as it was under the scope.
+  auto graph = std::make_shared<Graph>();
+  const auto imported = ImportMetaGraph(def, {.import_scope = "layer"}, graph.get());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->signatures.at("call").DebugString(), call.DebugString());
+}
+
 TEST(ExportMetaGraph, LeavesOtherSaversOut) {
   const MetaGraphDef def = Training("training");
   auto graph = std::make_shared<Graph>();
