@@ -205,7 +205,9 @@ TEST_F(SaverTest, KeepsWhatItSavesAgainAfterAnError) {
   EXPECT_FALSE(saver.Save(session(), In("m"), 2).ok());
   std::filesystem::remove_all(In("checkpoint"));
   ASSERT_TRUE(saver.Save(session(), In("m"), 1).ok());
-  EXPECT_EQ(*LatestCheckpoint(folder_), In("m-1"));
+  const auto latest = LatestCheckpoint(folder_);
+  ASSERT_TRUE(latest.ok()) << latest.status();
+  EXPECT_EQ(*latest, In("m-1"));
   EXPECT_FALSE(There("m-2.index"));
 }
 
