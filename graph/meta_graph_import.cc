@@ -95,7 +95,7 @@ class MetaGraphImporter {
     if (wanted.empty()) return wanted;
     const std::vector<Node*> nodes = graph_->nodes();
     while (true) {
-      const std::string scope = graph_->UniqueName(wanted);
+      std::string scope = graph_->UniqueName(wanted);
       bool taken = false;
       for (const Node* node : nodes) taken = taken || IsInScope(scope, node->name());
       if (!taken) return scope;
@@ -240,7 +240,7 @@ absl::StatusOr<ImportedMetaGraph> ImportMetaGraph(const MetaGraphDef& def,
 
 absl::Status ParseMetaGraph(std::string_view bytes, MetaGraphDef* def) {
   TROUPE_RETURN_IF_ERROR(ParseMessage(bytes, UnknownFields::kSkip, def));
-  const absl::Status status = CheckHasGraph(bytes, *def);
+  absl::Status status = CheckHasGraph(bytes, *def);
   if (!status.ok()) def->Clear();
   return status;
 }

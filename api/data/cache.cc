@@ -145,8 +145,7 @@ class CacheFileStage final : public StageOverInput {
     const size_t begin = out->size();
     while (out->size() == begin) {
       TROUPE_RETURN_IF_ERROR(CheckWanted());
-      const absl::StatusOr<Progress> progress =
-          reader_ != nullptr ? Read(limit, out) : Write(limit, out);
+      absl::StatusOr<Progress> progress = reader_ != nullptr ? Read(limit, out) : Write(limit, out);
       // Before an error as well.
       const size_t skipped = std::min<uint64_t>(again_, out->size() - begin);
       const auto first = out->begin() + static_cast<ptrdiff_t>(begin);
@@ -160,7 +159,7 @@ class CacheFileStage final : public StageOverInput {
 
   absl::Status Open() {
     TROUPE_ASSIGN_OR_RETURN(file_system_, FileSystems().Find(path_));
-    const absl::Status exists = file_system_->Exists(path_);
+    absl::Status exists = file_system_->Exists(path_);
     if (exists.ok()) {
       TROUPE_ASSIGN_OR_RETURN(reader_,
                               RecordReader::Open(file_system_, path_, {.offset = offset_}));

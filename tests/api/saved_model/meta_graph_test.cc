@@ -17,7 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::UnorderedElementsAre;
 using Code = absl::StatusCode;
 
 MetaGraphDef Training(const std::string& name) {
