@@ -633,6 +633,7 @@ TEST(DatasetErrorsTest, AutomaticParallelism) {
     const int now = ++calls;
     for (int most = most_calls; now > most && !most_calls.compare_exchange_weak(most, now);) {
     }
+    // So slow that its consumer waits for it, however many processors there are.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     --calls;
     return element;
@@ -665,6 +666,7 @@ TEST(DatasetErrorsTest, StatisticsAreLogged) {
   const auto iterator = *Dataset::Range(0, 1'000'000).Batch(2).Prefetch(4).MakeIterator(options);
   for (int i = 0; i < 100; ++i) {
     Take(*iterator, 10);
+    // For the interval between two lines of the log to pass.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   SetLogSink(nullptr);

@@ -413,7 +413,7 @@ TEST(DatasetSourcesTest, ACacheOfAnyOrderIsRestoredExactlyOrNotSaved) {
   const Dataset any_order = Dataset::Range(0, kElements)
                                 .Map(
                                     [](Tensors element) {
-                                      // The slower one of several.
+                                      // Others overtake it: no order is the same.
                                       if (element[0].unchecked_scalar<int64_t>() % 3 == 0) {
                                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
                                       }
