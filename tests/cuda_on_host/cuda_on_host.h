@@ -36,9 +36,6 @@ void ReachAll(void* data, size_t bytes);
 template <typename T>
 T Inside(T argument) {
   static_assert(std::is_trivially_copyable_v<T>, "arguments of kernels are copied as bytes");
-#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
-  __builtin_clear_padding(&argument);  // What is left of an address there would be taken for one.
-#endif
   ReachAll(&argument, sizeof(T));
   return argument;
 }

@@ -88,8 +88,9 @@ class Machine final : public Allocator, public LiveBlocks {
   Machine() {
     const int file = memfd_create("simulated_device", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, kMemory) != 0) std::abort();
-    outside_ = Map(UnlikelyAddress(), file, PROT_NONE);
-    inside_ = Map(nullptr, file, PROT_READ | PROT_WRITE);
+    const uintptr_t hint = UnlikelyAddress();
+    outside_ = Map(hint, file, PROT_NONE);
+    inside_ = Map(hint + (uintptr_t{1} << 44), file, PROT_READ | PROT_WRITE);
     close(file);
     free_[0] = kMemory;
     std::thread([this] { Run(); }).detach();
@@ -173,15 +174,17 @@ class Machine final : public Allocator, public LiveBlocks {
  private:
   friend class QueueStream;
 
-  /// A small number beside what is left of an address, in a kernel's arguments, is none of these
-  /// addresses: tests/cuda_on_host looks for them there.
-  static void* UnlikelyAddress() {
+  /// For tests/cuda_on_host, which looks for addresses in a kernel's arguments. There, a small
+  /// number beside what is left of an address is none of these. Where flags beside it are one after
+  /// all, they stay: the second mapping differs in bits 44 and above only.
+  static uintptr_t UnlikelyAddress() {
     static std::atomic<uintptr_t> next{0x2a5a'8000'0000};
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a hint for mmap.
-    return reinterpret_cast<void*>(next.fetch_add(uintptr_t{1} << 32));
+    return next.fetch_add(uintptr_t{1} << 32);
   }
-  static char* Map(void* hint, int file, int protection) {
-    void* const mapped = mmap(hint, kMemory, protection, MAP_SHARED, file, 0);
+  static char* Map(uintptr_t hint, int file, int protection) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a hint for mmap.
+    void* const mapped =
+        mmap(reinterpret_cast<void*>(hint), kMemory, protection, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED) std::abort();
     return static_cast<char*>(mapped);
   }

@@ -154,6 +154,23 @@ TEST(SimulatedDevice, AFreedBlockIsOverwrittenInTheStreamsOrder) {
   memory->Free(block, 64);
 }
 
+/// What tests/cuda_on_host takes for an address beside a kernel's flags leaves them as they are.
+TEST(SimulatedDevice, TheLowBytesOfBothMappingsAreTheSame) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "mmap takes no hint there";
+#endif
+#endif
+  const auto device = std::move(Make({})[0]);
+  Allocator* const memory = device->allocator(MemorySpace::kDevice);
+  void* const block = memory->Allocate(1);
+  const auto outside = reinterpret_cast<uintptr_t>(block);
+  const auto inside = reinterpret_cast<uintptr_t>(Reach(block));
+  EXPECT_NE(outside, inside);
+  EXPECT_EQ((outside ^ inside) & 0xff'ffff'ffff, 0u);
+  memory->Free(block, 1);
+}
+
 TEST(SimulatedDevice, MemoryIsSmall) {
   const auto device = std::move(Make({}, {.memory_limit = 1024})[0]);
   Allocator* const memory = device->allocator(MemorySpace::kDevice);
