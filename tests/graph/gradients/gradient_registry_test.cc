@@ -115,8 +115,8 @@ const std::set<std::string> kNetworks = {
     "BatchNormWithGlobalNormalizationGrad", "BlockLSTMGrad", "BlockLSTMGradV2", "Conv",
     "Conv3DBackpropFilter", "Conv3DBackpropInput", "Dilation2DBackpropFilter",
     "Dilation2DBackpropInput", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad", "FusedPadConv2D",
-    "FusedResizeAndPadConv2D", "GRUBlockCell", "GRUBlockCellGrad", "LRNGrad", "LSTMBlockCell",
-    "LSTMBlockCellGrad", "MaxPoolGradWithArgmax",
+    "FusedResizeAndPadConv2D", "GRUBlockCellGrad", "LRNGrad", "LSTMBlockCellGrad",
+    "MaxPoolGradWithArgmax",
     // clang-format on
 };
 

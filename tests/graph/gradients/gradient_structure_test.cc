@@ -160,17 +160,22 @@ TEST(GradientStructure, ComplexNumbersAreConjugated) {
   EXPECT_THAT(g.added(), ElementsAre("Conj", "Mul"));
 }
 
-// TensorFlow's gradient of BlockLSTMV2 is that of BlockLSTM, whose gates are in another order: no
-// central differences agree with it.
-TEST(GradientStructure, BlockLstmV2HasTheGradientOfBlockLstm) {
+// What nobody asks for is not computed: here the weights are constants.
+TEST(GradientStructure, RecurrentCells) {
   TestGraph g;
-  Output state = g.Placeholder({2, 5}), peephole = g.Placeholder({5});
-  Output x = g.Placeholder({4, 2, 3}), w = g.Placeholder({8, 20});
-  Node* node = g.Add("BlockLSTMV2", {g.Const(Tensor::Scalar<int64_t>(4)), x, state, state, w,
-                                     peephole, peephole, peephole, g.Placeholder({20})});
-  ASSERT_NE(node, nullptr) << g.status();
-  g.Gradients({Output(node, 6)}, {x, w}, {g.Placeholder({4, 2, 5})});
-  EXPECT_THAT(g.added(), Contains("BlockLSTMGrad"));
+  Output x = g.Placeholder({2, 3}), state = g.Placeholder({2, 5}), grad = g.Placeholder({2, 5});
+  Output w = g.Placeholder({8, 20}), peephole = g.Placeholder({5}), bias = g.Placeholder({20});
+  Node* lstm = g.Add("LSTMBlockCell", {x, state, state, w, peephole, peephole, peephole, bias});
+  ASSERT_NE(lstm, nullptr) << g.status();
+  g.Gradients({Output(lstm, 6)}, {x}, {grad});
+  EXPECT_THAT(g.added(), ElementsAre("LSTMBlockCellGrad", "MatMul", "Slice", "ZerosLike"));
+  g.Gradients({Output(lstm, 6)}, {peephole}, {grad});
+  EXPECT_THAT(g.added(), ElementsAre("AddN", "LSTMBlockCellGrad", "ZerosLike"));
+  Node* gru = g.Add("GRUBlockCell", {x, state, g.Placeholder({8, 10}), g.Placeholder({8, 5}),
+                                     g.Placeholder({10}), g.Placeholder({5})});
+  ASSERT_NE(gru, nullptr) << g.status();
+  g.Gradients({Output(gru, 3)}, {x, state}, {grad});
+  EXPECT_THAT(g.added(), ElementsAre("GRUBlockCellGrad"));
 }
 
 // Only graphs of old versions may have it.
