@@ -1,4 +1,6 @@
-// Writes the C++ functions for all registered ops: `troupe_opgen HEADER SOURCE`.
+// Writes the C++ functions for all registered ops: `troupe_opgen TEXTS HEADER SOURCE`, where TEXTS
+// is argument_texts.txt. `troupe_opgen --check TEXTS` writes nothing: it fails if an argument has
+// no text, or a text no argument.
 //
 // An op `Foo` with inputs x and y, a required attribute k and one with a default becomes
 //
@@ -18,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "api/opgen/argument_texts.h"
 #include "devices/element_type.h"
 #include "devices/status_macros.h"
 #include "graph/gradients/gradient_registry.h"
@@ -200,7 +203,7 @@ void CommentItem(std::ostream& out, const std::string& text) {
 
 class OpWriter {
  public:
-  explicit OpWriter(const OpDef& op) : op_(op) {
+  OpWriter(const OpDef& op, const ArgumentTexts& texts) : op_(op), texts_(texts) {
     std::set<std::string> inferred;
     for (const auto& arg : op.input_arg()) {
       inferred.insert(arg.type_attr());
@@ -219,6 +222,24 @@ class OpWriter {
   }
 
   bool supported() const { return supported_; }
+
+  /// The arguments that nothing is said of but their types, as in "input MatMul.a". The only output
+  /// of an op is what the op's text says it computes, and what follows from an input needs none.
+  std::vector<std::string> Undescribed() const {
+    std::vector<std::string> names;
+    const auto add = [&](const char* word, ArgumentKind kind, const std::string& name) {
+      if (ArgumentTexts::OpTellsOf(op_, name) || !texts_.Find(op_, kind, name).empty()) return;
+      names.push_back(StrCat(word, " ", op_.name(), ".", name));
+    };
+    for (const auto& arg : op_.input_arg()) add("input", ArgumentKind::kInput, arg.name());
+    for (const auto& arg : op_.output_arg()) {
+      if (op_.output_arg_size() > 1) add("output", ArgumentKind::kOutput, arg.name());
+    }
+    for (const auto* attrs : {&required_, &optional_}) {
+      for (const auto* attr : *attrs) add("attr", ArgumentKind::kAttr, attr->name());
+    }
+    return names;
+  }
 
   void WriteHeader(std::ostream& out) const {
     if (!optional_.empty()) {
@@ -354,8 +375,8 @@ class OpWriter {
 
   void WriteComment(std::ostream& out) const {
     Comment(out, StrCat(op_.summary(), " ", op_.description()));
-    WriteArguments(out, "Inputs", op_.input_arg());
-    WriteArguments(out, "Outputs", op_.output_arg());
+    WriteArguments(out, "Inputs", ArgumentKind::kInput, op_.input_arg());
+    WriteArguments(out, "Outputs", ArgumentKind::kOutput, op_.output_arg());
     bool first = true;
     for (const auto& attr : op_.attr()) {
       const std::string text = DescribeAttr(attr);
@@ -377,12 +398,20 @@ class OpWriter {
   }
 
   template <typename Arguments>
-  static void WriteArguments(std::ostream& out, const char* title, const Arguments& arguments) {
+  void WriteArguments(std::ostream& out, const char* title, ArgumentKind kind,
+                      const Arguments& arguments) const {
     if (arguments.empty()) return;
     out << "///\n/// " << title << ":\n";
     for (const auto& arg : arguments) {
-      CommentItem(out, StrCat("`", arg.name(), "`: ", Describe(arg)));
+      CommentItem(out, StrCat("`", arg.name(), "`: ", WithText(Describe(arg), kind, arg.name())));
     }
+  }
+
+  /// What an argument's values may be, and what is said of it.
+  std::string WithText(const std::string& values, ArgumentKind kind,
+                       const std::string& name) const {
+    const std::string text = texts_.Find(op_, kind, name);
+    return text.empty() ? values : StrCat(values, ". ", text);
   }
 
   /// What the values of an attribute may be, and where they come from; "": it cannot be given here.
@@ -398,10 +427,11 @@ class OpWriter {
     }
     const auto is_this = [&](const OpDef::AttrDef* other) { return other == &attr; };
     if (std::any_of(required_.begin(), required_.end(), is_this)) {
-      return StrCat(DescribeValues(attr), "; required");
+      return WithText(StrCat(DescribeValues(attr), "; required"), ArgumentKind::kAttr, attr.name());
     }
     if (std::none_of(optional_.begin(), optional_.end(), is_this)) return "";
-    return StrCat(DescribeValues(attr), "; ", PlainDefault(attr), " by default");
+    return WithText(StrCat(DescribeValues(attr), "; ", PlainDefault(attr), " by default"),
+                    ArgumentKind::kAttr, attr.name());
   }
 
   static void WriteAttr(std::ostream& out, const OpDef::AttrDef& attr, const std::string& value) {
@@ -411,6 +441,7 @@ class OpWriter {
   }
 
   const OpDef& op_;
+  const ArgumentTexts& texts_;
   std::vector<const OpDef::AttrDef*> required_, optional_;
   bool supported_ = true;
 };
@@ -466,29 +497,57 @@ OutputList ListOf(Node* node, std::string_view name, int64_t asked) {
 
 )";
 
-int Main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: troupe_opgen HEADER SOURCE\n";
-    return 2;
-  }
-  std::ofstream header(argv[1]), source(argv[2]);
-  header << kHeaderStart;
-  source << kSourceStart;
+/// Calls `visit` with a writer for each op that has a function.
+template <typename Visit>
+absl::Status ForEachOp(const ArgumentTexts& texts, Visit visit) {
   for (const std::string& name : OpRegistry::Global()->Names()) {
     if (name == "Const" || name[0] == '_') continue;
-    absl::StatusOr<const OpRegistration*> op = OpRegistry::Global()->LookUp(name);
-    if (!op.ok()) {
-      std::cerr << name << ": " << op.status() << "\n";
-      return 1;
-    }
-    OpWriter writer(*(*op)->def);
-    if (!writer.supported()) continue;
+    TROUPE_ASSIGN_OR_RETURN(const OpRegistration* op, OpRegistry::Global()->LookUp(name));
+    const OpWriter writer(*op->def, texts);
+    if (writer.supported()) visit(writer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Write(const ArgumentTexts& texts, const char* header_path, const char* source_path) {
+  std::ofstream header(header_path), source(source_path);
+  header << kHeaderStart;
+  source << kSourceStart;
+  TROUPE_RETURN_IF_ERROR(ForEachOp(texts, [&](const OpWriter& writer) {
     writer.WriteHeader(header);
     writer.WriteSource(source);
-  }
+  }));
   header << "}  // namespace troupe::ops\nTROUPE_EXPORT_END\n\n#endif  // TROUPE_API_OPS_H_\n";
   source << "}  // namespace troupe::ops\n";
-  return header.good() && source.good() ? 0 : 1;
+  if (header.flush().good() && source.flush().good()) return absl::OkStatus();
+  return absl::UnavailableError(StrCat("cannot write ", header_path, " and ", source_path));
+}
+
+absl::Status Check(const ArgumentTexts& texts) {
+  std::string wrong;
+  TROUPE_RETURN_IF_ERROR(ForEachOp(texts, [&](const OpWriter& writer) {
+    for (const std::string& name : writer.Undescribed()) {
+      wrong += StrCat("\n", name, " has no text: name it in the op's Doc, in backquotes, or here");
+    }
+  }));
+  for (const std::string& entry : texts.Unused()) {
+    wrong += StrCat("\n'", entry, "' is of no argument that lacks a text");
+  }
+  return wrong.empty() ? absl::OkStatus() : absl::FailedPreconditionError(wrong);
+}
+
+int Main(int argc, char** argv) {
+  const bool check = argc == 3 && std::string(argv[1]) == "--check";
+  if (argc != 4 && !check) {
+    std::cerr << "usage: troupe_opgen TEXTS HEADER SOURCE\n"
+                 "       troupe_opgen --check TEXTS\n";
+    return 2;
+  }
+  const absl::StatusOr<ArgumentTexts> texts = ArgumentTexts::Read(argv[check ? 2 : 1]);
+  absl::Status status = texts.status();
+  if (status.ok()) status = check ? Check(*texts) : Write(*texts, argv[2], argv[3]);
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? 0 : 1;
 }
 
 }  // namespace

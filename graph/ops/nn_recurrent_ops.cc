@@ -115,7 +115,9 @@ std::string BlockGradSignature() {
         BlockLstmShape,
         "Computes `LSTMBlockCell` for the first `seq_len_max` steps of `x` [steps, batch, inputs]; "
         "outputs [steps, batch, cells] are 0 for the others. The gates are in the order input, "
-        "forget, cell, output, and there is no forget bias."),
+        "forget, cell, output, and there is no forget bias. As in TensorFlow, what is registered "
+        "as "
+        "its gradient takes the order of `BlockLSTM`, so that it is none: train with that op."),
     LstmGrad("LSTMBlockCellGrad",
              CellInputs() +
                  ", i: T, cs: T, f: T, o: T, ci: T, co: T, cs_grad: T, h_grad: T -> cs_prev_grad: "
