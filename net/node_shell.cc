@@ -108,7 +108,7 @@ void NodeShell::Guard(PeerId peer, F&& f) noexcept {
   }
 }
 
-void NodeShell::Enter(std::function<void()> event, Player player) {
+void NodeShell::Enter(absl::FunctionRef<void()> event, Player player) {
   std::vector<Outgoing> outgoing;
   std::vector<std::function<void()>> deferred;
   {

@@ -55,8 +55,8 @@ class NodeShell final : public EngineHost, public Outbox {
 
   void Post(std::function<void()> job) override { jobs_.Post(std::move(job)); }
   void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
-  void Enter(std::function<void()> event) override { Enter(std::move(event), Player::kQuick); }
-  void Enter(std::function<void()> event, Player player);
+  void Enter(absl::FunctionRef<void()> event) override { Enter(event, Player::kQuick); }
+  void Enter(absl::FunctionRef<void()> event, Player player);
   Player event_player() const override { return event_player_; }
   void Together(absl::FunctionRef<void()> job) override {
     SendTogether together;

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <new>
 #include <utility>
 
 #include "devices/exceptions.h"
@@ -54,32 +55,31 @@ void Calls::Send(PeerId to, cluster::Message message) {
 uint64_t Calls::Call(PeerId to, uint64_t to_incarnation, cluster::Message request, ClusterTime now,
                      ClusterTime timeout, Done done) {
   const uint64_t id = next_id_++;
-  const absl::Status sent = CatchExceptions([&] {
-    Pending& pending = pending_[id];
-    pending.to = to;
-    pending.sent = now;
-    pending.deadline = timeout > 0 ? now + timeout : 0;
-    pending.request = request.body_case();
+  Pending& pending = pending_[id];
+  pending.to = to;
+  pending.sent = now;
+  pending.deadline = timeout > 0 ? now + timeout : 0;
+  pending.request = request.body_case();
+  pending.done = std::move(done);
+  pending.failed = CatchExceptions([&] {
     request.set_id(id);
     request.set_to_incarnation(to_incarnation);
     Send(to, std::move(request));
     return absl::OkStatus();
   });
-  if (sent.ok()) {
-    pending_.find(id)->second.done = std::move(done);
-  } else {
-    pending_.erase(id);
-    done(sent, {});
-  }
   return id;
 }
 
 void Calls::Finish(uint64_t id, absl::Status status, cluster::Message reply) {
   auto it = pending_.find(id);
   if (it == pending_.end()) return;
-  Done done = std::move(it->second.done);
-  pending_.erase(it);
-  done(std::move(status), std::move(reply));
+  auto call = pending_.extract(it);
+  try {
+    call.mapped().done(std::move(status), std::move(reply));
+  } catch (const std::bad_alloc&) {
+    call.mapped().failed = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    pending_.insert(std::move(call));
+  }
 }
 
 template <typename F>
@@ -94,7 +94,8 @@ void Calls::ForEachPending(const F& f) {
 
 void Calls::OnReply(PeerId from, cluster::Message reply) {
   auto it = pending_.find(reply.id());
-  if (it == pending_.end() || it->second.to != from) return;  // Late, repeated or strange.
+  // Late, repeated or strange.
+  if (it == pending_.end() || it->second.to != from || !it->second.failed.ok()) return;
   absl::Status status = StatusOf(reply.status());
   const uint64_t id = reply.id();
   Finish(id, std::move(status), std::move(reply));
@@ -108,12 +109,21 @@ void Calls::FailPeer(PeerId peer, const absl::Status& status) {
 
 void Calls::Tick(ClusterTime now) {
   ForEachPending([&](uint64_t id, const Pending& pending) {
+    if (!pending.failed.ok()) return Finish(id, absl::Status(pending.failed), {});
     if (pending.deadline == 0 || now < pending.deadline) return;
     Finish(id,
            absl::DeadlineExceededError(StrCat("no answer to ", NameOf(pending.request), " within ",
                                               (pending.deadline - pending.sent) / 1000, " ms")),
            {});
   });
+  if (!std::exchange(any_unsent_, false)) return;
+  const absl::Status status = absl::ResourceExhaustedError("there was no memory to answer");
+  for (auto& [peer, incoming] : incoming_) {
+    for (auto it = incoming.open.begin(); it != incoming.open.end();) {
+      const auto [id, unsent] = *it++;
+      if (unsent) Reply({peer, id}, status);
+    }
+  }
 }
 
 bool Calls::Accept(PeerId from, const cluster::Message& request) {
@@ -122,17 +132,27 @@ bool Calls::Accept(PeerId from, const cluster::Message& request) {
     incoming = Incoming();
     incoming.incarnation = request.sender().incarnation();
   }
-  return incoming.open.insert(request.id()).second;
+  return incoming.open.emplace(request.id(), /*unsent=*/false).second;
 }
 
 void Calls::Reply(Responder to, const absl::Status& status, cluster::Message reply) {
   auto it = incoming_.find(to.from);
-  if (it == incoming_.end() || it->second.open.erase(to.id) == 0) return;  // Who asked is gone.
-  reply.set_id(to.id);
-  SetStatus(status, &reply);
-  if (!status.ok()) reply.clear_body();
-  reply.set_to_incarnation(it->second.incarnation);
-  Send(to.from, std::move(reply));
+  if (it == incoming_.end()) return;  // Who asked is gone.
+  auto request = it->second.open.find(to.id);
+  if (request == it->second.open.end()) return;
+  const absl::Status sent = CatchExceptions([&] {
+    reply.set_id(to.id);
+    SetStatus(status, &reply);
+    if (!status.ok()) reply.clear_body();
+    reply.set_to_incarnation(it->second.incarnation);
+    Send(to.from, std::move(reply));
+    return absl::OkStatus();
+  });
+  if (sent.ok()) {
+    it->second.open.erase(request);
+  } else {
+    request->second = any_unsent_ = true;
+  }
 }
 
 size_t Calls::num_unanswered() const {

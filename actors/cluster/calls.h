@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,7 +57,8 @@ struct Responder {
 /// the loss of the link to the peer. Pure: thread-compatible, played by its node.
 class Calls {
  public:
-  /// Called once. `reply` is empty unless it came from the peer.
+  /// Called once. `reply` is empty unless it came from the peer. If it has not the memory for what
+  /// it does (bad_alloc), it is called again, by the next tick, with ResourceExhausted.
   using Done = std::function<void(absl::Status, cluster::Message reply)>;
 
   /// `self`: who sends.
@@ -66,14 +66,15 @@ class Calls {
 
   // The side that asks.
 
-  /// `to_incarnation` 0: any life will do. `timeout` 0: as long as it takes. Throws only what
-  /// `done` throws: what cannot be sent is answered at once.
+  /// `to_incarnation` 0: any life will do. `timeout` 0: as long as it takes. Never calls `done`
+  /// itself: what there is no memory to send is answered by the next tick. Throws where there is
+  /// none to enter the call; then there is none.
   uint64_t Call(PeerId to, uint64_t to_incarnation, cluster::Message request, ClusterTime now,
                 ClusterTime timeout, Done done);
   void OnReply(PeerId from, cluster::Message reply);
   /// Fails what waits for a peer.
   void FailPeer(PeerId peer, const absl::Status& status);
-  /// Deadlines.
+  /// Deadlines, and what there was no memory for.
   void Tick(ClusterTime now);
   /// Nobody waits for the answer any more.
   void Forget(uint64_t id) { pending_.erase(id); }
@@ -82,7 +83,8 @@ class Calls {
 
   /// False if a request of this number is being worked on.
   bool Accept(PeerId from, const cluster::Message& request);
-  /// With an error, nothing of `reply` is sent but its status.
+  /// With an error, nothing of `reply` is sent but its status. What there is no memory to send is
+  /// answered with ResourceExhausted by the next tick.
   void Reply(Responder to, const absl::Status& status, cluster::Message reply = {});
   /// The peer is gone for good, or has begun a new life: its requests are nobody's.
   void ForgetPeer(PeerId peer) { incoming_.erase(peer); }
@@ -100,10 +102,11 @@ class Calls {
     ClusterTime deadline = 0;
     cluster::Message::BodyCase request = cluster::Message::BODY_NOT_SET;
     Done done;
+    absl::Status failed;  ///< Could not be sent, or told.
   };
   struct Incoming {
     uint64_t incarnation = 0;
-    std::set<uint64_t> open;  ///< Taken and not answered.
+    std::map<uint64_t, bool> open;  ///< Taken and not answered; whether an answer was unsent.
   };
 
   /// Those of now, though `f` may end them and begin others. What it throws for one stops no other.
@@ -114,6 +117,7 @@ class Calls {
   const cluster::Sender self_;
   Outbox* const outbox_;
   uint64_t next_id_ = 1;
+  bool any_unsent_ = false;  ///< Answers.
   std::map<uint64_t, Pending> pending_;
   std::unordered_map<PeerId, Incoming> incoming_;
 };

@@ -112,7 +112,7 @@ class EngineHost {
   virtual void Defer(std::function<void()> job) = 0;
   /// Handles `event` as the node: one at a time, with what roles want sent being sent afterwards.
   /// Not from within an event.
-  virtual void Enter(std::function<void()> event) = 0;
+  virtual void Enter(absl::FunctionRef<void()> event) = 0;
   /// Runs `job`; what it has sent goes out when it returns, in as few pieces as possible.
   virtual void Together(absl::FunctionRef<void()> job) = 0;
   /// Brings a value to a task. If that fails, the step is told.

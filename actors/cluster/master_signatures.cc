@@ -161,7 +161,6 @@ bool MasterSignatures::EnsureOpen(const std::string& session_name, MasterSession
   if (auto it = session->opening.find(task); it != session->opening.end() && it->second == life) {
     return false;
   }
-  session->opening[task] = life;
   session->touched.insert(task);
   cluster::Message request;
   request.mutable_create_worker_session()->set_session(session_name);
@@ -170,13 +169,18 @@ bool MasterSignatures::EnsureOpen(const std::string& session_name, MasterSession
       [this, session_name, task, life](const absl::Status& status, const cluster::Message&) {
         OnOpened(session_name, task, life, status);
       });
+  session->opening[task] = life;
   return false;
 }
 
 void MasterSignatures::Open(const std::string& session_name, MasterSession* session, PeerId task,
                             std::function<void(const absl::Status&)> then) {
-  if (EnsureOpen(session_name, session, task)) return then(absl::OkStatus());
   openings_.push_back({session_name, task, master_->tasks.life(task), std::move(then)});
+  if (EnsureOpen(session_name, session, task)) {
+    const auto opened = std::move(openings_.back().then);
+    openings_.pop_back();
+    opened(absl::OkStatus());
+  }
 }
 
 void MasterSignatures::OnOpened(const std::string& session_name, PeerId task, uint64_t life,
@@ -212,7 +216,6 @@ void MasterSignatures::RegisterPart(const std::string& session_name, const Signa
   const PeerId task = signature->tasks[part];
   const uint64_t life = master_->tasks.life(task);
   const Leftovers::Leftover graph{session_name, master_->NewName("g")};
-  signature->registrations[task] = {life, /*ready=*/false, graph.handle};
   cluster::Message request;
   cluster::RegisterGraphRequest* body = request.mutable_register_graph();
   body->set_session(session_name);
@@ -234,6 +237,7 @@ void MasterSignatures::RegisterPart(const std::string& session_name, const Signa
         }
         OnRegistered(signature.get(), task, graph, status, reply.status().forgotten());
       });
+  signature->registrations[task] = {life, /*ready=*/false, graph.handle};
 }
 
 void MasterSignatures::OnRegistered(MasterSignature* signature, PeerId task,

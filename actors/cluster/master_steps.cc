@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 
@@ -36,10 +38,13 @@ void MasterSteps::Run(Responder from, cluster::RunStepRequest request) {
   }
   const uint64_t id = Add(from, request.session(), signature);
   MasterStep& step = steps_.at(id);
-  for (TensorProto& feed : *request.mutable_feeds()) step.feeds.push_back(std::move(feed));
   if (request.timeout_us() > 0) step.deadline = master_->now + request.timeout_us();
   step.trace = request.trace();
-  Begin(id);
+  const absl::Status fed = CatchExceptions([&] {
+    for (TensorProto& feed : *request.mutable_feeds()) step.feeds.push_back(std::move(feed));
+    return absl::OkStatus();
+  });
+  fed.ok() ? Begin(id) : Fail(id, fed);
 }
 
 uint64_t MasterSteps::Add(Responder from, const std::string& session,
@@ -68,18 +73,28 @@ void MasterSteps::Wake(const std::vector<uint64_t>& steps, const absl::Status& s
 }
 
 void MasterSteps::Advance(uint64_t id) {
+  const absl::Status status = CatchExceptions([&] { return TryAdvance(id); });
+  if (status.ok()) return;
+  // Those that could not be asked.
+  if (MasterStep* step = Find(id))
+    std::erase_if(step->calls, [](auto& c) { return c.second == 0; });
+  Fail(id, status);
+}
+
+absl::Status MasterSteps::TryAdvance(uint64_t id) {
   MasterStep* step = Find(id);
-  if (step == nullptr || step->running || !step->status.ok()) return;
+  if (step == nullptr || step->running || !step->status.ok()) return absl::OkStatus();
   auto session = master_->sessions.find(step->session);
-  if (session == master_->sessions.end()) return Fail(id, SessionClosedError());
-  const absl::StatusOr<bool> ready =
-      signatures_->Register(step->session, session->second.get(), step->signature);
-  if (!ready.ok()) return Fail(id, ready.status());
-  if (*ready) {
+  if (session == master_->sessions.end()) return SessionClosedError();
+  TROUPE_ASSIGN_OR_RETURN(
+      const bool ready,
+      signatures_->Register(step->session, session->second.get(), step->signature));
+  if (ready) {
     SendRuns(id, step);
   } else {
     step->signature->waiting.push_back(id);
   }
+  return absl::OkStatus();
 }
 
 void MasterSteps::SendRuns(uint64_t step_id, MasterStep* step) {
@@ -109,7 +124,8 @@ void MasterSteps::SendRuns(uint64_t step_id, MasterStep* step) {
     if (built.parts.size() > 1) {
       for (const BuiltStep::Part& part : built.parts) run->add_tasks(part.task);
     }
-    step->calls[task] = master_->calls->Call(
+    uint64_t& call = step->calls[task];
+    call = master_->calls->Call(
         task, registration.incarnation, std::move(request), master_->now, 0,
         [this, step_id, task, i](const absl::Status& status, cluster::Message reply) {
           OnRunDone(step_id, task, i, status, std::move(reply));

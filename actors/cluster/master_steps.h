@@ -55,6 +55,7 @@ class MasterSteps {
 
   /// Runs the step when nothing is missing any more.
   void Advance(uint64_t id);
+  absl::Status TryAdvance(uint64_t id);
   void SendRuns(uint64_t id, MasterStep* step);
   void OnRunDone(uint64_t id, PeerId task, size_t part, const absl::Status& status,
                  cluster::Message reply);

@@ -161,7 +161,7 @@ void NodeRole::Tell(const cluster::Message& news, const std::string& but,
     if (absl::IsAlreadyExists(answer) || absl::IsInvalidArgument(answer)) {
       telling->status.Update(answer);
     }
-    if (--telling->left == 0) told(telling->status);
+    if (--telling->left <= 0) told(telling->status);
   };
   for (PeerId i = 0; i < options_.tasks.size(); ++i) {
     if (i == self_ || !detector_.alive(i) || options_.tasks[i].name == but) continue;

@@ -291,8 +291,8 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
           AskStatus(peer, incarnation);
-        } else if (absl::IsAborted(status)) {
-          // It takes this life for an earlier one, until it hears more of it.
+        } else if (absl::IsAborted(status) || absl::IsResourceExhausted(status)) {
+          // It takes this life for an earlier one, until it hears more of it, or memory was short.
           ask_again_[peer] = incarnation;
         }
       });

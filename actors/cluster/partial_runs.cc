@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/cluster/master_steps.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -131,7 +132,11 @@ void PartialRuns::NextPiece(uint64_t step_id) {
     }
     if (!piece.refusal.ok()) fetches.clear();
     run->at_work = true;
-    SendPiece(step_id, &step, fetches);
+    const absl::Status sent = CatchExceptions([&] {
+      SendPiece(step_id, &step, fetches);
+      return absl::OkStatus();
+    });
+    if (!sent.ok()) steps_->Fail(step_id, sent);
     return;
   }
 }

@@ -177,15 +177,13 @@ class NetworkLink final : public MasterLink {
   void Call(cluster::Message request, ClusterTime timeout, Calls::Done done, Player) override {
     shell_->Enter([&] {
       NodeRole* role = shell_->role();
-      const absl::Status may = CatchExceptions([&] {
+      const absl::Status begun = CatchExceptions([&] {
         if (shut_) return ClosedSession();
-        return role->detector().alive(0) ? absl::OkStatus() : LostMaster(target_);
+        if (!role->detector().alive(0)) return LostMaster(target_);
+        role->Call(0, std::move(request), NodeShell::Now(), timeout, done);
+        return absl::OkStatus();
       });
-      if (may.ok()) {
-        role->Call(0, std::move(request), NodeShell::Now(), timeout, std::move(done));
-      } else {
-        done(may, {});
-      }
+      if (!begun.ok()) done(begun, {});
     });
   }
   void Shut() override {

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <new>
+#include <stdexcept>
 
 #include "tests/actors/cluster/messages.h"
 #include "tests/how_many.h"
@@ -107,15 +108,56 @@ TEST_F(CallsTest, DeadlinesAndLostPeersAnswer) {
 TEST_F(CallsTest, WhatCannotBeSentIsAnswered) {
   sent_a_.has_no_memory = true;
   Ask();
+  EXPECT_TRUE(answers_.empty()) << "who asks has not noted the call yet";
+  a_.Tick(0);
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(answers_[0].code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(a_.num_pending(), 0u);
+}
+
+TEST_F(CallsTest, AnAnswerThatCannotBeSentIsAnError) {
+  Ask();
+  const cluster::Message request = sent_a_.Take();
+  EXPECT_TRUE(b_.Accept(0, request));
+  sent_b_.has_no_memory = true;
+  b_.Reply({0, request.id()}, absl::OkStatus());
+  b_.Tick(0);  // Nor is there any now.
+  EXPECT_EQ(b_.num_unanswered(), 1u);
+  sent_b_.has_no_memory = false;
+  b_.Tick(0);
+  b_.Tick(0);
+  ASSERT_EQ(sent_b_.messages.size(), 1u);
+  a_.OnReply(1, sent_b_.Take());
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(b_.num_unanswered(), 0u);
+}
+
+TEST_F(CallsTest, WhoHasNoMemoryForAnAnswerGetsAnError) {
+  std::vector<absl::Status> told;
+  a_.Call(1, 22, {}, 0, 0, [&](const absl::Status& status, const cluster::Message&) {
+    told.push_back(status);
+    if (told.size() < 3) throw std::bad_alloc();
+  });
+  cluster::Message reply;
+  reply.set_id(sent_a_.Take().id());
+  reply.mutable_status();
+  a_.OnReply(1, reply);
+  a_.OnReply(1, reply);
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(a_.num_pending(), 1u);
+  a_.Tick(0);
+  a_.Tick(0);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_TRUE(told[0].ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(told[2]));
   EXPECT_EQ(a_.num_pending(), 0u);
 }
 
 // One that throws, and one that asks again, which is not failed with the others.
 TEST_F(CallsTest, ALostPeerFailsAllThatWaitForIt) {
   a_.Call(1, 22, {}, 0, 0,
-          [](const absl::Status&, const cluster::Message&) { throw std::bad_alloc(); });
+          [](const absl::Status&, const cluster::Message&) { throw std::runtime_error("no"); });
   a_.Call(1, 22, {}, 0, 0, [this](const absl::Status&, const cluster::Message&) { Ask(); });
   Ask();
   a_.FailPeer(1, absl::UnavailableError("gone"));

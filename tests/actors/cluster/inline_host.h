@@ -14,7 +14,7 @@ class InlineHost : public EngineHost {
   bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override { job(); }
   void Defer(std::function<void()> job) override { job(); }
-  void Enter(std::function<void()> event) override { event(); }
+  void Enter(absl::FunctionRef<void()> event) override { event(); }
   void Together(absl::FunctionRef<void()> job) override { job(); }
   void SendTensor(const std::string&, uint64_t, uint64_t, uint64_t, bool, Tensor) override {}
 };

@@ -1,8 +1,10 @@
 #include "tests/actors/cluster/simulated_node.h"
 
+#include <new>
 #include <utility>
 
 #include "actors/runtime.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
@@ -158,16 +160,16 @@ void SimulatedNode::Play(absl::FunctionRef<void()> event) {
   application_ != nullptr ? application_->Play(event) : event();
 }
 
-void SimulatedNode::Enter(std::function<void()> event) {
+void SimulatedNode::Enter(absl::FunctionRef<void()> event) {
   if (!alive_) return;
   if (std::exchange(in_event_, true)) {
     network_->schedule->Violation("an event within an event: a lock would never be got");
   }
-  event();
+  KeepGoing(event);
   while (!to_self_.empty()) {
     cluster::Message message = std::move(to_self_.front());
     to_self_.pop_front();
-    role_->OnMessage(role_->self(), std::move(message), now());
+    KeepGoing([&] { role_->OnMessage(role_->self(), std::move(message), now()); });
   }
   in_event_ = false;
   for (auto& [to, message] : std::exchange(outgoing_, {})) {
@@ -191,6 +193,9 @@ uint64_t SimulatedNode::NowNs() {
 }
 
 void SimulatedNode::Send(PeerId to, cluster::Message message) {
+  if (options_.no_memory != nullptr && network_->schedule->Chance(*options_.no_memory)) {
+    throw std::bad_alloc();
+  }
   if (!options_.client && to == role_->self()) {
     to_self_.push_back(std::move(message));
   } else {

@@ -34,6 +34,7 @@ class SimulatedNode final : public EngineHost,
     bool member = false;   ///< A client that knows all tasks, and that others connect to.
     int number = 0;        ///< Of the task, or of the client.
     double slow_jobs = 0;  ///< How probably an engine's job waits for up to a second.
+    const double* no_memory = nullptr;  ///< How probably there is none to send a message.
     uint64_t windows[2] = {8 << 10, 256 << 10};
     /// Processes: its own, and those of the tasks that it knows.
     int process = 0;
@@ -61,7 +62,7 @@ class SimulatedNode final : public EngineHost,
   /// Runs an event of this life, when it does not stand still.
   void Later(ClusterTime when, Schedule::Event event);
   /// Handles an event of the node.
-  void Enter(std::function<void()> event) override;
+  void Enter(absl::FunctionRef<void()> event) override;
   bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override;
   void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }

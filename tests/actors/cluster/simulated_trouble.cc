@@ -19,6 +19,7 @@ SimulatedFaults DrawFaults(Schedule* schedule) {
   SimulatedFaults faults;
   faults.delay_a_lot = one_of({0, 0.02, 0.1});
   faults.slow_jobs = one_of({0, 0, 0.02});
+  faults.no_memory = one_of({0, 0, 0.01});
   faults.kills_per_second = one_of({0, 0.2, 0.6});
   faults.stops_per_second = one_of({0, 0.15});
   faults.cuts_per_second = one_of({0, 0.15});

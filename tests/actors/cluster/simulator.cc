@@ -60,6 +60,7 @@ void ClusterSimulator::Boot(int task, bool joining) {
   SimulatedNode::Options options;
   options.number = task;
   options.slow_jobs = faults_.slow_jobs;
+  options.no_memory = &faults_.no_memory;
   options.process = task;
   options.role.task = TaskName(task);
   options.role.incarnation = next_incarnation_++;

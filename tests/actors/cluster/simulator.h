@@ -25,6 +25,8 @@ namespace troupe {
 struct SimulatedFaults {
   double delay_a_lot = 0;  ///< Up to a second.
   double slow_jobs = 0;    ///< Up to a second until an engine does what it is asked.
+  /// A message of a role finds no memory: per message.
+  double no_memory = 0;
   double kills_per_second = 0;
   double stops_per_second = 0;   ///< A task stands still for up to 8 s.
   double cuts_per_second = 0;    ///< Between two tasks nothing gets through for up to 8 s.

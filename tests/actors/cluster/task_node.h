@@ -78,7 +78,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
   bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override { jobs_.push_back(std::move(job)); }
   void Defer(std::function<void()> job) override { jobs_.push_back(std::move(job)); }
-  void Enter(std::function<void()> event) override {
+  void Enter(absl::FunctionRef<void()> event) override {
     if (std::exchange(in_event_, true)) std::abort();
     event();
     while (!to_self_.empty()) {
