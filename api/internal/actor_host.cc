@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <caf/default_attachable.hpp>
+#include <cstring>
 #include <utility>
 
 #include "actors/runtime.h"
@@ -23,6 +24,9 @@ int64_t BytesOf(const std::string& body, const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
+/// What a peer may say that its message takes, so that sums of it fit.
+constexpr int64_t kMostFrameBytes = int64_t{1} << 44;
+
 /// What a tensor beside a frame takes on the wire, or in memory if that is more.
 uint64_t SizeOfPart(const Tensor& tensor) {
   constexpr uint64_t kMostLength = 10;  // Of a length's varint.
@@ -33,6 +37,15 @@ uint64_t SizeOfPart(const Tensor& tensor) {
     }
   }
   return std::max<uint64_t>(encoded, tensor.bytes());
+}
+
+std::string Credit(uint64_t node, caf::actor_id actor, int64_t messages, int64_t bytes) {
+  std::string body = ForLife(kCredit, node);
+  WireWriter writer(&body);
+  writer.Number<uint64_t>(actor);
+  writer.Number(messages);
+  writer.Number(bytes);
+  return body;
 }
 
 /// Such messages are of no use to an actor unless they are in queues of their own.
@@ -99,7 +112,10 @@ class ActorHost::Proxy final : public caf::actor_proxy {
   /// False if too much is under way.
   bool Take(int64_t bytes) {
     const int64_t messages = messages_.fetch_add(1) + 1, all = bytes_.fetch_add(bytes) + bytes;
-    if (messages == 1 || (messages <= kMostMessages && all <= kMostBytes)) return true;
+    // A single one may be larger. The other process may say nothing of a quarter that it has
+    // handled.
+    if (messages <= kMostMessages && (all <= kMostBytes || all - bytes < kMostBytes / 4))
+      return true;
     GiveBack(1, bytes);
     return false;
   }
@@ -160,14 +176,14 @@ struct ActorHost::Window {
       return;
     }
     if (over.load(std::memory_order_acquire)) return;
-    KeepGoing([&] {
-      std::string body = ForLife(kCredit, node);
-      WireWriter writer(&body);
-      writer.Number<uint64_t>(actor);
-      writer.Number<int64_t>(messages.exchange(0));
-      writer.Number<int64_t>(bytes.exchange(0));
-      host->SendTo(node, std::move(body));
+    const int64_t told_messages = messages.exchange(0), told_bytes = bytes.exchange(0);
+    const absl::Status told = CatchExceptions([&] {
+      host->SendTo(node, Credit(node, actor, told_messages, told_bytes));
+      return absl::OkStatus();
     });
+    if (told.ok()) return;
+    messages += told_messages;
+    bytes += told_bytes;
   }
 };
 
@@ -267,13 +283,16 @@ ActorHost::~ActorHost() {
 
 caf::strong_actor_ptr ActorHost::make_proxy(caf::node_id node, caf::actor_id actor) {
   const uint64_t incarnation = Identity::IncarnationOf(node);
-  if (incarnation == 0 || actor == 0) return nullptr;
   Count counted;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (over_) return nullptr;
     counted = speaker_;
-    if (counted != nullptr && *counted >= kMostProxies) return nullptr;
+    const bool full = counted != nullptr && *counted >= kMostProxies;
+    if (incarnation == 0 || actor == 0 || over_ || full) {
+      // The registry keeps the name.
+      if (counted != nullptr) refused_.emplace_back(std::move(node), actor);
+      return nullptr;
+    }
     watches_.emplace_back(incarnation, actor);
   }
   caf::actor_config config;
@@ -309,16 +328,11 @@ void ActorHost::RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer,
                       *caf::make_mailbox_element(answer.sender, answer.mid, {}, ToCafError(said)));
   });
   if (refused.ok()) return;
-  std::shared_ptr<Peer> peer;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto it = processes_.find(proxy->process()); it != processes_.end()) {
-      peer = it->second.peer;
-    }
-  }
-  // The end of the connection answers whoever asked.
-  if (peer != nullptr) {
-    peer->Close("an answer to one of its actors could not be sent", std::chrono::milliseconds(0));
+  // The end of the connection answers whoever asked; the next tick ends it, if need be the one
+  // after.
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto it = processes_.find(proxy->process()); it != processes_.end()) {
+    it->second.unanswered = true;
   }
 }
 
@@ -343,6 +357,8 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
   if (what.sender != nullptr) sender_node = Identity::IncarnationOf(what.sender->nid);
   writer.Number(sender_node);
   writer.Number<uint64_t>(what.sender != nullptr ? what.sender->aid : 0);
+  const size_t size_at = body.size();
+  writer.Number<int64_t>(0);
   caf::scoped_execution_unit unit(system_.get());
   unit.proxy_registry_ptr(proxies_.get());
   FrameSerializer sink(&unit, &body, &tensors);
@@ -358,8 +374,10 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
                            " bytes in one piece cannot travel; at most ", options_.max_tensor_bytes,
                            " can");
   }
+  const int64_t size = BytesOf(body, tensors);
+  std::memcpy(body.data() + size_at, &size, sizeof(size));
   // Answers are as few as what was asked.
-  if (!what.mid.is_response() && !proxy->Take(BytesOf(body, tensors))) {
+  if (!what.mid.is_response() && !proxy->Take(size)) {
     return absl::ResourceExhaustedError(StrCat("the actor has not handled the last ", kMostMessages,
                                                " messages, or ", kMostBytes, " bytes, yet"));
   }
@@ -385,11 +403,13 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
 void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
                        std::vector<Tensor> tensors, const absl::Status& whole) {
   uint64_t receiver = 0, id = 0, sender_node = 0, sender_id = 0;
+  // As the sender counts it: some of the tensors may not have come.
+  int64_t size = 0;
   if (!reader->Number(&receiver) || !reader->Number(&id) || !reader->Number(&sender_node) ||
-      !reader->Number(&sender_id)) {
+      !reader->Number(&sender_id) || !reader->Number(&size)) {
     return;
   }
-  const int64_t bytes = static_cast<int64_t>(body.size()) + BytesOf({}, tensors);
+  size = std::clamp<int64_t>(size, 0, kMostFrameBytes);
   // The other categories are those of streams.
   caf::message_id message_id = caf::make_message_id(id);
   if (!message_id.is_urgent_message()) message_id = message_id.with_normal_priority();
@@ -430,21 +450,25 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
   }
   std::shared_ptr<Window> window;
   bool quick = false;
+  bool first = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& known = windows_[{from, receiver}];
-    if (known == nullptr) known.reset(new Window{this, from, receiver});
+    first = known == nullptr;
+    if (first) known.reset(new Window{this, from, receiver});
     window = known;
     quick = quick_.count(receiver) != 0;
   }
+  // The window goes with the actor, whether or not the other process watches it.
+  if (first) Watch(from, actor);
   if (status.ok()) {
     caf::mailbox_element_ptr element(
-        new CountedElement(sender, message_id, std::move(content), std::move(window), bytes));
+        new CountedElement(sender, message_id, std::move(content), std::move(window), size));
     return quick ? EnqueueQuick(actor.get(), std::move(element))
                  : actor->enqueue(std::move(element), nullptr);
   }
-  window->Came(bytes);
-  window->Handled(bytes);
+  window->Came(size);
+  window->Handled(size);
   if (!message_id.is_request() || sender == nullptr) return;
   sender->enqueue(
       caf::make_mailbox_element(nullptr, message_id.response_id(), {}, ToCafError(status)),
@@ -559,7 +583,7 @@ void ActorHost::OnFrameTick() {
     const Clock::time_point now = options_.now();
     std::vector<Done> late;
     std::vector<PeerId> ping;
-    std::vector<std::shared_ptr<Peer>> silent;
+    std::vector<std::shared_ptr<Peer>> silent, unanswered;
     std::vector<caf::strong_actor_ptr> roles;
     std::vector<std::pair<uint64_t, PeerId>> unconnected;
     {
@@ -571,6 +595,9 @@ void ActorHost::OnFrameTick() {
         }
         late.push_back(std::move(it->second.done));
         it = calls_.erase(it);
+      }
+      for (auto& [node, process] : processes_) {
+        if (process.unanswered && process.peer != nullptr) unanswered.push_back(process.peer);
       }
       if (now >= next_ping_) {
         next_ping_ = now + kPingInterval;
@@ -591,6 +618,9 @@ void ActorHost::OnFrameTick() {
     for (const auto& peer : silent) {
       peer->Close("nothing is heard of its actors", std::chrono::milliseconds(0));
     }
+    for (const auto& peer : unanswered) {
+      peer->Close("an answer to one of its actors could not be sent", std::chrono::milliseconds(0));
+    }
     if (!unconnected.empty()) LoseThoseThatLeft(unconnected);
     if (!ping.empty()) AnnounceAgain();
     for (const caf::strong_actor_ptr& role : roles) EndIfOver(role);
@@ -610,10 +640,13 @@ void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::strin
     proxies = speaker_ = it->second.proxies;
   }
   KeepGoing([&] { OnFrameOf(from, id, std::move(body), std::move(tensors), whole); });
+  std::vector<std::pair<caf::node_id, caf::actor_id>> refused;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     speaker_ = nullptr;
+    refused.swap(refused_);
   }
+  for (const auto& [node, actor] : refused) proxies_->erase(node, actor);
   if (*proxies < kMostProxies) return;
   KeepGoing([&] {
     peer->Close(StrCat("it names ", kMostProxies, " actors"), std::chrono::milliseconds(0));

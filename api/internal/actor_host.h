@@ -107,6 +107,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
     bool pings = false;          ///< Frames have been exchanged.
     uint64_t received = 0;       ///< Bytes, at the last ping.
     int unheard = 0;             ///< For so many pings nothing has come.
+    bool unanswered = false;     ///< One of its requests could not be answered.
     Count proxies = std::make_shared<std::atomic<int64_t>>(0);  ///< That it has named.
   };
   /// Something that was asked of the host of another process.
@@ -229,6 +230,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   std::map<std::pair<uint64_t, caf::actor_id>, std::shared_ptr<Window>> windows_;
   std::set<caf::actor_id> quick_;  ///< Published so.
   Count speaker_;                  ///< The count of whose frame is being read.
+  /// Names in it that are no proxies.
+  std::vector<std::pair<caf::node_id, caf::actor_id>> refused_;
   Clock::time_point next_ping_{};
 
   std::mutex starting_;

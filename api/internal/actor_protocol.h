@@ -67,7 +67,7 @@ using Identity = caf::net::middleman;
 /// Kinds of frames: their first byte. Those about actors then say to which life of the process they
 /// go (`ForLife`), as actors of several lives have the same ids.
 enum Kind : uint8_t {
-  kSend = 1,       // To an actor: receiver, message id, sender's node and actor, content.
+  kSend = 1,       // To an actor: receiver, message id, sender's node and actor, bytes, content.
   kWatch = 2,      // An actor whose end is to be told.
   kDown = 3,       // An actor has ended: actor, error.
   kCredit = 4,     // An actor has handled messages: actor, number, bytes.

@@ -235,6 +235,7 @@ class Waiting {
       const auto [it, first] = self->tokens_.try_emplace(key);
       number = self->next_number_++;
       it->second.emplace(number, token);
+      ++self->of_process_[who->nid];
       if (!first) return number;
     }
     who->get()->attach_functor([weak = std::weak_ptr(self), key] {
@@ -245,7 +246,13 @@ class Waiting {
   void Remove(const caf::strong_actor_ptr& who, uint64_t number) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto it = tokens_.find({who->nid, who->aid});
-    if (it != tokens_.end()) it->second.erase(number);
+    if (it != tokens_.end() && it->second.erase(number) > 0) Left(who->nid, 1);
+  }
+  /// Those of a process.
+  size_t Of(const caf::node_id& process) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = of_process_.find(process);
+    return it == of_process_.end() ? 0 : it->second;
   }
 
  private:
@@ -258,6 +265,7 @@ class Waiting {
       const auto it = tokens_.find(who);
       tokens.swap(it->second);
       tokens_.erase(it);
+      Left(who.first, tokens.size());
     }
     // In the order in which they were made, not in that of addresses.
     for (const auto& [number, token] : tokens) {
@@ -265,9 +273,16 @@ class Waiting {
     }
   }
 
+  /// The lock is held.
+  void Left(const caf::node_id& process, size_t calls) {
+    const auto it = of_process_.find(process);
+    if (calls > 0 && (it->second -= calls) == 0) of_process_.erase(it);
+  }
+
   std::mutex mutex_;
   uint64_t next_number_ = 1;
   std::map<Who, std::map<uint64_t, Token>> tokens_;  ///< Of all who have waited and live.
+  std::map<caf::node_id, size_t> of_process_;        ///< How many calls wait.
 };
 
 /// A batch is stacked, and a gradient divided, by the pool if it has so many bytes or more: that
@@ -358,6 +373,9 @@ class WaitingRoleActor : public RoleActor {
     WaitingResource::Submit(std::move(call));
     return absl::OkStatus();
   }
+
+  /// Calls of a process that wait here.
+  size_t NumWaiting(const caf::node_id& process) { return waiting_->Of(process); }
 
   const std::weak_ptr<Runtime> runtime_;
   Device* const device_;  ///< Of the runtime, where the resource is.
@@ -536,6 +554,11 @@ class MutexRoleActor final : public WaitingRoleActor<Mutex> {
       return absl::OkStatus();
     }
     if (!content.match_elements<lock_atom>()) return NotHandled(content);
+    // Who holds it may be of the same process, and what gives it back must find room.
+    if (reply.to->nid != ctrl()->nid && NumWaiting(reply.to->nid) >= kMostWaiting) {
+      return absl::ResourceExhaustedError(
+          StrCat(kMostWaiting, " calls of one process wait for ", resource_->DebugString()));
+    }
     return Submit(NewCall<Mutex::LockCall>(1), reply,
                   [who, holders = holders_](const Reply& to, const Tuple& locked) {
                     const auto* hold = locked[0].unchecked_scalar<Variant>().get<MutexLockValue>();
@@ -556,6 +579,8 @@ class MutexRoleActor final : public WaitingRoleActor<Mutex> {
                     to.Send();
                   });
   }
+
+  static constexpr size_t kMostWaiting = ActorHost::kMostMessages / 2;
 
   const std::shared_ptr<Holders> holders_ = std::make_shared<Holders>();
 };

@@ -87,7 +87,7 @@ class ActorMessagesTest : public testing::Test {
 
   /// A frame to the actor `to` of a side: what an actor of the node `from` says to it.
   std::string Send(int side, caf::actor_id to, caf::message_id id, uint64_t from, caf::actor_id who,
-                   const caf::message& content) {
+                   const caf::message& content, int64_t size = 100) {
     std::string frame = actor_protocol::ForLife(actor_protocol::kSend,
                                                 side == 0 ? ActorPair::kTask : ActorPair::kClient);
     WireWriter writer(&frame);
@@ -95,6 +95,7 @@ class ActorMessagesTest : public testing::Test {
     writer.Number<uint64_t>(id.integer_value());
     writer.Number<uint64_t>(from);
     writer.Number<uint64_t>(who);
+    writer.Number<int64_t>(size);
     caf::scoped_execution_unit unit(side == 0 ? &pair_.client()->system()
                                               : &pair_.task()->system());
     Tensors none;
@@ -237,6 +238,40 @@ TEST_F(ActorMessagesTest, CallsThatWaitAreUnderWay) {
     containers->Reset("");
     pair_.Arrive();
   }
+}
+
+// What has been handled is told a quarter at a time; the rest is in nobody's way.
+TEST_F(ActorMessagesTest, AMessageOfMoreThanTheBoundMayFollowOthers) {
+  const caf::actor takes = Reach(pair_.task()->system().spawn([]() -> caf::behavior {
+    return {[](caf::ping_atom) { return std::string("pong"); },
+            [](caf::put_atom, const Tensors&) { return std::string("taken"); }};
+  }));
+  const Tensor large =
+      Tensor::Uninitialized(ElementType::kUint8, Shape({ActorPair::kMaxTensorBytes}));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Ask(takes, caf::make_message(caf::ping_atom_v)), "pong");
+    EXPECT_EQ(Ask(takes, caf::make_message(caf::put_atom_v, Tensors(5, large))), "taken");
+  }
+}
+
+// Those of a message whose tensors did not come, too.
+TEST_F(ActorMessagesTest, ASenderIsToldTheBytesThatItCounts) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  const int64_t size = ActorHost::kMostBytes / 2;
+  pair_.Deliver(0, Send(0, echo.id(), caf::make_message_id(), ActorPair::kClient, 0,
+                        caf::make_message(caf::ping_atom_v), size));
+  const auto told = [&] {
+    int64_t bytes = 0;
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::string& frame : frames_[{1, actor_protocol::kCredit}]) {
+      int64_t of_this = 0;
+      std::memcpy(&of_this, frame.data() + frame.size() - sizeof(of_this), sizeof(of_this));
+      bytes += of_this;
+    }
+    return bytes;
+  };
+  Until([&] { return told() >= size; });
+  EXPECT_EQ(told(), size);
 }
 
 TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {

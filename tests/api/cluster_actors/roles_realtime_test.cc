@@ -244,6 +244,24 @@ TEST_F(ClusterActorsTest, AMutexIsHeldByGraphsAndProcesses) {
   EXPECT_EQ(ask(unlock_atom_v), absl::OkStatus());
   got.receive([] {}, [](const caf::error& e) { FAIL() << ToStatus(e); });
   EXPECT_TRUE(absl::IsDeadlineExceeded(graph_gets_it(absl::Milliseconds(100))));
+
+  // However many of its process wait, who holds it can give it back.
+  {
+    constexpr int kMostWaiting = 5000, kTooMany = 6000;
+    caf::scoped_actor crowd(other->system());
+    for (int i = 0; i < kMostWaiting; ++i) crowd->request(*theirs, caf::infinite, lock_atom_v);
+    for (int i = kMostWaiting; i < kTooMany; ++i) {
+      crowd->request(*theirs, caf::infinite, lock_atom_v)
+          .receive([] { ADD_FAILURE() << "it is held"; },
+                   [](const caf::error& e) {
+                     EXPECT_TRUE(absl::IsResourceExhausted(ToStatus(e))) << ToStatus(e);
+                   });
+    }
+    (*far)
+        ->request(*theirs, absl::ToChronoSeconds(absl::Seconds(20)), unlock_atom_v)
+        .receive([] {}, [](const caf::error& e) { ADD_FAILURE() << ToStatus(e); });
+  }
+  EXPECT_EQ(graph_gets_it(absl::Seconds(20)), absl::OkStatus());
   far.reset();
   other.reset();
   EXPECT_EQ(graph_gets_it(absl::Seconds(20)), absl::OkStatus());
