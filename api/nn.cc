@@ -72,6 +72,19 @@ Output ReduceLogSumExp(const Scope& scope, const Output& x, const ReduceOptions&
   return options.keep_dims || !own.ok() ? kept : ReduceSum(own, kept, options);
 }
 
+Output SigmoidCrossEntropyWithLogits(const Scope& scope, const Output& labels,
+                                     const Output& logits) {
+  if (!scope.ok() || !labels.valid() || !logits.valid()) return Output();
+  // max(x, 0) - x y + log(1 + exp(-|x|)). At 0 the slopes of Relu and Abs would be 0; those of one
+  // side, the same for both, add up to the right one.
+  const Output zeros = ops::ZerosLike(scope, logits);
+  const Output positive = ops::GreaterEqual(scope, logits, zeros);
+  const Output above = ops::SelectV2(scope, positive, logits, zeros);
+  const Output below = ops::SelectV2(scope, positive, ops::Neg(scope, logits), logits);
+  return ops::Add(scope, ops::Sub(scope, above, ops::Mul(scope, logits, labels)),
+                  ops::Log1p(scope, ops::Exp(scope, below)));
+}
+
 Output Accuracy(const Scope& scope, const Output& logits, const Output& labels) {
   const Scope own = scope.NewSubScope("accuracy");
   if (!own.ok() || !labels.valid()) return Output();

@@ -35,6 +35,12 @@ Output ReduceLogSumExp(const Scope& scope, const Output& x, const ReduceOptions&
 Output ReduceAny(const Scope& scope, const Output& x, const ReduceOptions& options = {});
 Output ReduceAll(const Scope& scope, const Output& x, const ReduceOptions& options = {});
 
+/// Of independent classes, log(1 + exp(x)) - x y for each of the `logits` x and `labels` y, which
+/// are floating, of one type and shape: without overflow, and with the gradient sigmoid(x) - y of x
+/// everywhere.
+Output SigmoidCrossEntropyWithLogits(const Scope& scope, const Output& labels,
+                                     const Output& logits);
+
 /// The part of rows of `logits` [n, classes] whose largest element is the one that `labels` [n]
 /// (int32 or int64) names: a scalar float.
 Output Accuracy(const Scope& scope, const Output& logits, const Output& labels);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "api/nn.h"
 #include "api/ops.h"
 #include "api/training/initializers.h"
 #include "devices/status_macros.h"
@@ -130,12 +131,7 @@ Output NceLoss(const Scope& scope, const std::vector<ModelVariable>& weights,
   const Logits l = SampledLogits(s, weights, biases, labels, inputs, num_sampled, num_classes,
                                  options.remove_accidental_hits.value_or(false), options);
   if (!s.ok() || !l.logits.valid()) return Output();
-  // Cross entropy of sigmoid(x) with target z, without overflow:
-  // max(x, 0) - x * z + log(1 + exp(-|x|)).
-  const Output x = l.logits;
-  const Output loss = ops::Add(s, ops::Sub(s, ops::Relu(s, x), ops::Mul(s, x, l.targets)),
-                               ops::Log1p(s, ops::Exp(s, ops::Neg(s, ops::Abs(s, x)))));
-  return ops::Sum(s, loss, {1});
+  return ops::Sum(s, SigmoidCrossEntropyWithLogits(s, l.targets, l.logits), {1});
 }
 
 }  // namespace troupe

@@ -191,6 +191,31 @@ TEST(SampledLossTest, NceAsksYesOrNo) {
   }
 }
 
+TEST(SampledLossTest, NceHasItsGradientWhereLogitsAreZero) {
+  LossModel m;
+  const Output zeros = Const(m.s, *MakeTensor<float>(std::vector<float>(4), {kBatch, kDim}));
+  m.biases = ModelVariable(m.s, Const(m.s, Tensor::Vector<float>(std::vector<float>(kClasses))),
+                           "no_biases");
+  m.sample.true_expected = Const(m.s, *MakeTensor<float>(std::vector<float>{1, 1}, {kBatch, 1}));
+  m.sample.sampled_expected = Const(m.s, Tensor::Vector<float>({1, 1, 1}));
+  const Output loss =
+      NceLoss(m.s, {m.weights}, m.biases, m.labels, zeros, 3, kClasses, {.sample = m.sample});
+  const Output gradient = Gradients(m.s, {loss}, {zeros})[0];
+  Node* init = GlobalVariablesInitializer(m.s);
+  ASSERT_TRUE(m.s.ok()) << m.s.status();
+  auto session = *Session::Create(m.s.graph());
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+  const auto values = session->Run({gradient});
+  ASSERT_TRUE(values.ok()) << values.status();
+  for (int e = 0; e < kBatch; ++e) {
+    for (int j = 0; j < kDim; ++j) {
+      float expected = -0.5f * m.w[m.right[e] * kDim + j];
+      for (const int64_t k : m.drawn) expected += 0.5f * m.w[k * kDim + j];
+      EXPECT_NEAR((*values)[0].unchecked_values<float>()[e * kDim + j], expected, 1e-6);
+    }
+  }
+}
+
 TEST(SampledLossTest, ARightClassGivenTwiceIsHitOnce) {
   LossModel m;
   const Output labels = Const(m.s, *MakeTensor<int64_t>(std::vector<int64_t>{1, 1, 4, 5}, {2, 2}));
