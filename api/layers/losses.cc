@@ -1,5 +1,6 @@
 #include "api/layers/losses.h"
 
+#include "api/internal/label_shapes.h"
 #include "api/nn.h"
 #include "api/ops.h"
 #include "api/variable_scope.h"
@@ -8,6 +9,10 @@
 namespace troupe::losses {
 
 namespace {
+
+Output Cast(const Scope& scope, const Output& x, ElementType type) {
+  return !x.valid() || x.type() == type ? x : ops::Cast(scope, x, type);
+}
 
 /// Sum over all elements divided by `count`; 0 where there is nothing.
 Output SafeMean(const Scope& scope, const Output& sum, const Output& count) {
@@ -20,30 +25,56 @@ Output NumPresent(const Scope& scope, const Output& losses, const Output& weight
   return ReduceSum(scope, ops::Mul(scope, ops::OnesLike(scope, losses), there));
 }
 
-absl::Status CheckWeights(const Output& losses, const Output& weights) {
-  const PartialShape &of = losses.shape(), &w = weights.shape();
-  if (of.unknown_rank() || w.unknown_rank() || w.rank() == 0) return absl::OkStatus();
-  bool fits = of.rank() == w.rank();
-  for (int i = 0; fits && i < of.rank(); ++i) {
-    fits = w.dim(i) == 1 || w.dim(i) < 0 || of.dim(i) < 0 || w.dim(i) == of.dim(i);
-  }
-  if (fits) return absl::OkStatus();
-  return InvalidArgument("weights of shape ", w.ToString(), " do not fit losses of shape ",
-                         of.ToString(), ": sizes must be 1 or equal");
-}
-
-/// Labels in the type of the predictions.
+/// Labels in the type of the predictions, of the same shape.
 Output Labels(const Scope& scope, const Input& labels, const Output& predictions) {
   const Output output = labels.ToOutput(scope);
-  if (!output.valid() || !predictions.valid() || output.type() == predictions.type()) return output;
-  return ops::Cast(scope, output, predictions.type());
+  if (!output.valid() || !predictions.valid()) return Output();
+  return CheckedLabels(scope, Cast(scope, output, predictions.type()), predictions);
 }
 
-/// Labels moved by `amount` towards `middle`.
-Output Smooth(const Scope& scope, const Output& labels, double amount, double middle) {
-  if (amount == 0) return labels;
-  return ops::Add(scope, ops::Mul(scope, labels, 1.0 - amount), amount * middle);
+/// Labels moved by `amount`, of which each class gets `share`.
+Output Smooth(const Scope& scope, const Output& labels, double amount, const Input& share) {
+  return ops::Add(scope, ops::Mul(scope, labels, 1.0 - amount), share);
 }
+
+/// Logits [..., classes], of rank 1 at least.
+class ClassLogits {
+ public:
+  ClassLogits(const Scope& scope, const char* loss, const Output& logits)
+      : scope_(scope), logits_(logits) {
+    if (!logits.valid() || logits.shape().unknown_rank()) return;
+    rank_ = logits.shape().rank();
+    if (rank_ > 0) return;
+    scope.UpdateStatus(
+        InvalidArgument(loss, ": logits must have an axis of classes, but they are a scalar"));
+  }
+
+  bool are_matrix() const { return rank_ == 2; }
+  /// How many there are: a scalar int32.
+  Output Classes() const { return ops::Reshape(scope_, Last(), Tensor::Vector<int32_t>({})); }
+  /// x [..., classes] as a matrix [rows, classes].
+  Output Flat(const Output& x) const {
+    if (are_matrix()) return x;
+    return ops::Reshape(scope_, x,
+                        ops::ConcatV2(scope_, {Tensor::Vector<int32_t>({-1}), Last()}, 0));
+  }
+  /// One loss for each row in the shape [...].
+  Output Folded(const Output& losses) const {
+    if (are_matrix()) return losses;
+    const Output sizes = ops::Shape(scope_, logits_);
+    return ops::Reshape(scope_, losses, ops::StridedSlice(scope_, sizes, {0}, {-1}, {1}));
+  }
+
+ private:
+  /// The number of classes: a vector of one int32.
+  Output Last() const {
+    return ops::StridedSlice(scope_, ops::Shape(scope_, logits_), {-1}, {0}, {1}, {.end_mask = 1});
+  }
+
+  const Scope& scope_;
+  const Output logits_;
+  int rank_ = -1;  ///< -1: not known.
+};
 
 }  // namespace
 
@@ -55,11 +86,9 @@ Output WeightedLoss(const Scope& scope, const Output& losses, const LossOptions&
       losses.type() == ElementType::kHalf || losses.type() == ElementType::kBfloat16;
   const ElementType type =
       losses.type() == ElementType::kDouble ? losses.type() : ElementType::kFloat;
-  const Output values = losses.type() == type ? losses : ops::Cast(own, losses, type);
-  Output weights = options.weights.ToOutput(own);
-  if (!own.ok()) return Output();
-  if (weights.type() != type) weights = ops::Cast(own, weights, type);
-  own.UpdateStatus(CheckWeights(losses, weights));
+  const Output values = Cast(own, losses, type);
+  const Output weights =
+      CheckedWeights(own, Cast(own, options.weights.ToOutput(own), type), values);
   if (!own.ok()) return Output();
   const Output weighted = ops::Mul(own, values, weights);
   Output loss = options.reduction == Reduction::kNone ? weighted : ReduceSum(own, weighted);
@@ -144,19 +173,15 @@ Output MeanPairwiseSquaredError(const Scope& scope, const Input& labels, const O
   const Scope own = scope.NewSubScope("mean_pairwise_squared_error");
   const Output delta = ops::Sub(own, predictions, Labels(own, labels, predictions));
   if (!own.ok()) return Output();
-  Output weights = options.weights.ToOutput(own);
-  if (weights.type() != delta.type()) weights = ops::Cast(own, weights, delta.type());
-  own.UpdateStatus(CheckWeights(delta, weights));
-  if (!own.ok() || delta.shape().unknown_rank() || delta.shape().rank() < 1) {
-    own.UpdateStatus(InvalidArgument("mean_pairwise_squared_error: the shape ",
-                                     delta.shape().ToString(), " must have a known rank above 0"));
+  const Output weights =
+      CheckedWeights(own, Cast(own, options.weights.ToOutput(own), delta.type()), delta);
+  if (!own.ok()) return Output();
+  if (!delta.shape().unknown_rank() && delta.shape().rank() == 0) {
+    own.UpdateStatus(InvalidArgument("mean_pairwise_squared_error: a scalar has no pairs"));
     return Output();
   }
-  std::vector<int32_t> axes;
-  for (int i = 1; i < delta.shape().rank(); ++i) axes.push_back(i);
-  const auto sum = [&](const Output& x) {
-    return ops::Sum(own, x, Tensor::Vector<int32_t>(axes), {.keep_dims = true});
-  };
+  const Output axes = ops::Range(own, 1, ops::Rank(own, delta), 1);
+  const auto sum = [&](const Output& x) { return ops::Sum(own, x, axes, {.keep_dims = true}); };
   const Output there = ops::Cast(own, ops::NotEqual(own, weights, 0.0), delta.type());
   const Output n = sum(ops::Mul(own, ops::OnesLike(own, delta), there));
   const Output others = ops::Maximum(own, ops::Sub(own, n, 1.0), 0.0);
@@ -164,10 +189,8 @@ Output MeanPairwiseSquaredError(const Scope& scope, const Input& labels, const O
   const Output products =
       ops::DivNoNan(own, ops::Square(own, sum(delta)), ops::Mul(own, n, others));
   const Output rows = ops::Mul(own, 2.0, ops::Sub(own, squares, products));
-  LossOptions summed = options;
-  summed.weights = weights;
-  summed.reduction = Reduction::kSum;
-  return WeightedLoss(own, rows, summed);
+  return WeightedLoss(own, ops::Mul(own, rows, weights),
+                      {.reduction = Reduction::kSum, .collection = options.collection});
 }
 
 Output SigmoidCrossEntropy(const Scope& scope, const Input& labels, const Output& logits,
@@ -175,11 +198,8 @@ Output SigmoidCrossEntropy(const Scope& scope, const Input& labels, const Output
   const Scope own = scope.NewSubScope("sigmoid_cross_entropy");
   Output y = Labels(own, labels, logits);
   if (!own.ok()) return Output();
-  y = Smooth(own, y, label_smoothing, 0.5);
-  // max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows.
-  const Output tail = ops::Log1p(own, ops::Exp(own, ops::Neg(own, ops::Abs(own, logits))));
-  const Output front = ops::Sub(own, ops::Relu(own, logits), ops::Mul(own, logits, y));
-  return WeightedLoss(own, ops::Add(own, front, tail), options);
+  if (label_smoothing > 0) y = Smooth(own, y, label_smoothing, 0.5 * label_smoothing);
+  return WeightedLoss(own, SigmoidCrossEntropyWithLogits(own, y, logits), options);
 }
 
 Output SoftmaxCrossEntropy(const Scope& scope, const Input& labels, const Output& logits,
@@ -187,41 +207,33 @@ Output SoftmaxCrossEntropy(const Scope& scope, const Input& labels, const Output
   const Scope own = scope.NewSubScope("softmax_cross_entropy");
   Output y = Labels(own, labels, logits);
   if (!own.ok()) return Output();
-  const PartialShape& shape = logits.shape();
-  if (label_smoothing != 0 && (shape.unknown_rank() || shape.rank() != 2 || shape.dim(1) < 1)) {
-    own.UpdateStatus(InvalidArgument(
-        "softmax_cross_entropy: smoothing needs a known number of classes, not logits of shape ",
-        shape.ToString()));
-    return Output();
+  const ClassLogits classes(own, "softmax_cross_entropy", logits);
+  if (!own.ok()) return Output();
+  if (label_smoothing > 0) {
+    const Output number = ops::Cast(own, classes.Classes(), logits.type());
+    y = Smooth(own, y, label_smoothing, ops::RealDiv(own, label_smoothing, number));
   }
-  if (label_smoothing != 0) {
-    y = Smooth(own, y, label_smoothing, 1.0 / static_cast<double>(shape.dim(1)));
-  }
-  return WeightedLoss(
-      own, ops::SoftmaxCrossEntropyWithLogits(own, logits, ops::StopGradient(own, y)).loss,
-      options);
+  y = ops::StopGradient(own, y);
+  const Output rows =
+      ops::SoftmaxCrossEntropyWithLogits(own, classes.Flat(logits), classes.Flat(y)).loss;
+  return WeightedLoss(own, classes.Folded(rows), options);
 }
 
 Output SparseSoftmaxCrossEntropy(const Scope& scope, const Output& labels, const Output& logits,
                                  const LossOptions& options) {
   const Scope own = scope.NewSubScope("sparse_softmax_cross_entropy");
-  if (!own.ok() || !labels.valid() || !logits.valid()) return Output();
-  const PartialShape& shape = logits.shape();
-  if (!shape.unknown_rank() && shape.rank() == 2) {
-    return WeightedLoss(own, ops::SparseSoftmaxCrossEntropyWithLogits(own, logits, labels).loss,
-                        options);
-  }
-  if (shape.unknown_rank() || shape.rank() < 1 || shape.dim(shape.rank() - 1) < 1) {
-    own.UpdateStatus(InvalidArgument("sparse_softmax_cross_entropy: logits of shape ",
-                                     shape.ToString(), " must have a known number of classes"));
-    return Output();
-  }
-  const int32_t classes = static_cast<int32_t>(shape.dim(shape.rank() - 1));
-  const Output rows =
-      ops::SparseSoftmaxCrossEntropyWithLogits(own, ops::Reshape(own, logits, {-1, classes}),
-                                               ops::Reshape(own, labels, {-1}))
-          .loss;
-  return WeightedLoss(own, ops::Reshape(own, rows, ops::Shape(own, labels)), options);
+  const auto [squeezed, scores] = Squeezed(own, labels, logits, /*axes_more=*/1);
+  if (!own.ok() || !squeezed.valid()) return Output();
+  const ClassLogits classes(own, "sparse_softmax_cross_entropy", scores);
+  LossOptions weighted = options;
+  weighted.weights = SqueezedWeights(own, options.weights.ToOutput(own), squeezed);
+  // The op itself checks labels of a matrix.
+  const Output y = classes.are_matrix()
+                       ? squeezed
+                       : ops::Reshape(own, CheckedLabels(own, squeezed, scores, true), {-1});
+  if (!own.ok()) return Output();
+  const Output rows = ops::SparseSoftmaxCrossEntropyWithLogits(own, classes.Flat(scores), y).loss;
+  return WeightedLoss(own, classes.Folded(rows), weighted);
 }
 
 void AddLoss(const Scope& scope, const Output& loss, const std::string& collection) {

@@ -31,10 +31,12 @@ struct LossOptions {
 };
 
 /// `losses` of any shape, times the weights, reduced: a scalar, or of the shape of `losses`.
-/// InvalidArgument for weights of another rank. Nothing divided by nothing is 0.
+/// InvalidArgument for weights of other sizes, in the scope or, where sizes are not known, in a
+/// step. Nothing divided by nothing is 0.
 Output WeightedLoss(const Scope& scope, const Output& losses, const LossOptions& options = {});
 
-// Labels and predictions are floating, of one shape.
+// Labels and predictions are floating, of one shape: InvalidArgument otherwise, in the scope or,
+// where sizes are not known, in a step.
 
 /// |p - y|.
 Output AbsoluteDifference(const Scope& scope, const Input& labels, const Output& predictions,
@@ -55,19 +57,20 @@ Output CosineDistance(const Scope& scope, const Input& labels, const Output& pre
 Output HingeLoss(const Scope& scope, const Input& labels, const Output& logits,
                  const LossOptions& options = {});
 /// For each row of [batch, ...] the mean over pairs of elements of
-/// ((p_i - p_j) - (y_i - y_j))^2, added up over rows: always a sum. Weights: a scalar or [batch, 1,
-/// ...].
+/// ((p_i - p_j) - (y_i - y_j))^2, added up over rows: always a sum. Weights are a scalar or [batch,
+/// 1, ...]; those of single elements say which of them count, and add up to that of the row.
 Output MeanPairwiseSquaredError(const Scope& scope, const Input& labels, const Output& predictions,
                                 const LossOptions& options = {});
 /// Of independent classes: -y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)), with labels moved by
 /// `label_smoothing` towards 1/2.
 Output SigmoidCrossEntropy(const Scope& scope, const Input& labels, const Output& logits,
                            double label_smoothing = 0.0, const LossOptions& options = {});
-/// Of `labels` [batch, classes], distributions, moved by `label_smoothing` towards 1 / classes: a
-/// loss for each row.
+/// Of `labels` [..., classes], distributions, moved by `label_smoothing` towards 1 / classes: a
+/// loss for each, [...]. No gradient goes to labels.
 Output SoftmaxCrossEntropy(const Scope& scope, const Input& labels, const Output& logits,
                            double label_smoothing = 0.0, const LossOptions& options = {});
-/// Of `labels` [batch...], int32 or int64 numbers of classes; `logits` [batch..., classes].
+/// Of `labels` [...], int32 or int64 numbers of classes; `logits` [..., classes]. Labels, and
+/// weights, may have a last axis of size 1 more.
 Output SparseSoftmaxCrossEntropy(const Scope& scope, const Output& labels, const Output& logits,
                                  const LossOptions& options = {});
 

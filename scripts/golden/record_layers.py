@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """scripts/golden/record_layers.py [FILE]
 
-Writes tests/api/layers/testdata/recorded.txt: what TensorFlow 2.21 gives for layers, recurrent networks, metrics and
-initializers, a line "NAME|SIZES|VALUES" a tensor. Inputs are waves and weights are cosines, as
+Writes tests/api/layers/testdata/recorded.txt: what TensorFlow 2.21 gives for layers, recurrent networks, losses,
+metrics and initializers, a line "NAME|SIZES|VALUES" a tensor. Inputs are waves and weights are cosines, as
 tests/api/layers/recorded.h makes them. What TensorFlow 2.21 no longer has (locally connected layers, beam search, covariance) is computed by NumPy,
 as its definition says, and attention by TensorFlow's ops, for the gradients.
 """
@@ -277,6 +277,55 @@ def decode():
 decode()
 
 
+# Losses, with the gradient of the reduced loss by predictions. Labels and predictions are those of the test: zeros and
+# kinks are among them.
+def losses():
+    l = v1.losses
+    truth = np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 0]], np.float32)
+    guess = np.array([[.9, .2, .6, .3], [.8, .4, .5, .7], [.1, .55, .25, .35]], np.float32)
+    # 0, both of its sides, and far from it.
+    logits = np.array([[0, 1e-3, -1e-3, 2], [0, -3, 30, -30], [.5, -0.0, 0, -90]], np.float32)
+    # Among the errors 0 and +-.75, where Huber's losses have their kink; margins of 1 for the hinge.
+    edges = np.array([[1, .75, .25, -.75], [0, 1.75, -1, 2], [.5, 3, 1, -1]], np.float32)
+    weights = np.array([[1, 0, 2, .5], [.5, 1, 0, 1], [1, 3, 1, 0]], np.float32)
+    rows = np.array([[1], [.5], [2]], np.float32)
+    classes = np.array([[2, 0, 1], [1, 1, 3]], np.int64)
+    deep = wave(2, 3, 4) * 3
+    soft = tf.nn.softmax(cosine(2, 3, 4)).numpy()
+    per = np.array([[1, 0, 2], [.5, 1, 3]], np.float32)
+
+    def each(name, function, predictions, labels, *weighted):
+        for kind, weight in [("", 1.0), *weighted]:
+            with tf.Graph().as_default(), v1.Session() as session:
+                x, y = tf.constant(predictions), tf.constant(labels)
+                loss = function(y, x, weight)
+                record(f"losses/{name}{kind}", session.run(loss))
+                record(f"losses/{name}{kind}/gradient", session.run(v1.gradients(loss, x)[0]))
+
+    both = [("/weighted", weights), ("/rows", rows)]
+    each("absolute", lambda y, x, w: l.absolute_difference(y, x, w), edges, truth, *both)
+    each("squared", lambda y, x, w: l.mean_squared_error(y, x, w), guess, truth, *both)
+    each("huber", lambda y, x, w: l.huber_loss(y, x, w, delta=.75), edges, truth, *both)
+    each("log", lambda y, x, w: l.log_loss(y, x, w, epsilon=1e-6), guess, truth, *both)
+    each("cosine", lambda y, x, w: l.cosine_distance(y, x, axis=1, weights=w), guess, truth, ("/rows", rows))
+    each("hinge", lambda y, x, w: l.hinge_loss(y, x, w), edges, truth, *both)
+    each("pairwise", lambda y, x, w: l.mean_pairwise_squared_error(y, x, w), guess, truth, *both)
+    each("sigmoid", lambda y, x, w: l.sigmoid_cross_entropy(y, x, w), logits, truth, *both)
+    each("sigmoid/smooth", lambda y, x, w: l.sigmoid_cross_entropy(y, x, w, .1), logits, truth, *both)
+    each("softmax", lambda y, x, w: l.softmax_cross_entropy(y, x, w), deep, soft, ("/weighted", per))
+    each("softmax/smooth", lambda y, x, w: l.softmax_cross_entropy(y, x, w, .2), deep, soft, ("/weighted", per))
+    each("softmax/vector", lambda y, x, w: l.softmax_cross_entropy(y, x, w), deep[0, 0], soft[0, 0])
+    each("softmax/matrix", lambda y, x, w: l.softmax_cross_entropy(y, x, w, .2), deep[0], soft[0],
+         ("/weighted", per[0]))
+    each("sparse", lambda y, x, w: l.sparse_softmax_cross_entropy(y, x, w), deep, classes, ("/weighted", per))
+    each("sparse/column", lambda y, x, w: l.sparse_softmax_cross_entropy(y, x, w), deep[0], classes[0][:, None],
+         ("/weighted", per[0][:, None]))
+    each("sparse/vector", lambda y, x, w: l.sparse_softmax_cross_entropy(y, x, w), deep[0, 0], classes[0, 0])
+
+
+losses()
+
+
 # Metrics, after each of two batches.
 def metrics():
     m = v1.metrics
@@ -315,6 +364,10 @@ def metrics():
             "true_negatives_at_thresholds": m.true_negatives_at_thresholds(truth, guess, limits, weights),
             "false_positives_at_thresholds": m.false_positives_at_thresholds(truth, guess, limits, weights),
             "false_negatives_at_thresholds": m.false_negatives_at_thresholds(truth, guess, limits),
+            **{f"auc_{curve}/{method}{kind}": m.auc(truth, guess, weight, 5, curve=curve, summation_method=method)
+               for curve in ("ROC", "PR") for method in ("trapezoidal", "careful_interpolation", "minoring", "majoring")
+               for kind, weight in (("", None), ("/weighted", weights))},
+            "auc_PR/default": m.auc(truth, guess, curve="PR"),
             "mean_cosine_distance": m.mean_cosine_distance(unit, other, 1),
             "mean_cosine_distance/weighted": m.mean_cosine_distance(unit, other, 1, weights[:, None]),
         }
