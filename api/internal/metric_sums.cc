@@ -14,8 +14,11 @@ Output Float(const Scope& scope, const Output& x) {
 
 ModelVariable MetricVariable(const Scope& scope, const char* name, const Shape& shape,
                              ElementType type) {
-  const ModelVariable variable = GetVariable(
-      scope, name, shape, {.initializer = ZerosInitializer(), .type = type, .local = true});
+  if (!scope.ok()) return ModelVariable();
+  const Scope outside = scope.WithFlowContext(nullptr).WithPrefix(scope.variables()->prefix);
+  const Output zeros =
+      ZerosInitializer()(outside.NewSubScope(StrCat(name, "/initial_value")), shape, type);
+  const ModelVariable variable = ModelVariable::Local(outside, zeros, name);
   if (scope.ok()) {
     scope.graph()->AddToCollection(collections::kMetricVariables, variable.handle().node->name());
   }

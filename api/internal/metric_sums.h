@@ -17,7 +17,9 @@ struct Sum {
   Output value, after;
 };
 
-/// A local variable of zeros that is also a metric's.
+/// A local variable of zeros that is also a metric's, called `name` under the variable scope. What
+/// the variable scope says of its variables (reuse, getters, regularizers, ...) is not for this
+/// one.
 ModelVariable MetricVariable(const Scope& scope, const char* name, const Shape& shape,
                              ElementType type);
 /// The sum, in a variable called `name`, of what `batch` is for each batch.

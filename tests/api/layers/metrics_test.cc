@@ -3,14 +3,16 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/api/layers/run_graph.h"
+#include "api/collections.h"
+#include "api/variable_scope.h"
+#include "tests/api/layers/recorded.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
 
-class MetricsTest : public RunGraph {
+class MetricsTest : public RecordedTest {
  protected:
   const Output classes_ = Fed({-1}, ElementType::kInt64);
   const Output guesses_ = Fed({-1}, ElementType::kInt64);
@@ -106,6 +108,39 @@ TEST_F(MetricsTest, OverTwoBatches) {
   const std::vector<double> expected = {1, .5, 0, 1, 1.25, 0, 0, 1, 2};
   EXPECT_EQ(std::vector<double>(cells.begin(), cells.end()), expected);
   EXPECT_NEAR(Number(iou.value), .4666667f, 2e-6);
+}
+
+TEST_F(MetricsTest, VariablesAreNoneOfTheScope) {
+  int asked = 0;
+  const VariableScopeOptions options = {
+      .initializer = ConstantInitializer(7),
+      .regularizer = L2Regularizer(1),
+      .constraint = NonNegative(),
+      .partitioner = FixedSizePartitioner(2),
+      .type = ElementType::kDouble,
+      .getter = [&](const Scope& scope, const VariableRequest& request, const auto& next) {
+        ++asked;
+        return next(scope, request);
+      }};
+  const Scope net = VariableScope(s_, "net", options);
+  const metrics::Metric first = metrics::Mean(net, scores_);
+  const Scope again = VariableScope(s_, "net", {.reuse = Reuse::kYes});
+  const metrics::Metric second = metrics::Mean(again, scores_);
+  const metrics::Metric recall = metrics::RecallAtThresholds(again, truth_, scores_, {.1f, .5f});
+  Start();
+  EXPECT_EQ(asked, 0);
+  EXPECT_TRUE(RegularizationLosses(s_).empty());
+  EXPECT_TRUE(s_.variable_store().constraints.empty());
+  EXPECT_TRUE(s_.graph()->Collection(collections::kVariables).empty());
+  const std::vector<std::string> names = s_.graph()->Collection(collections::kMetricVariables);
+  EXPECT_EQ(names, s_.graph()->Collection(collections::kLocalVariables));
+  ASSERT_EQ(names.size(), 8u);
+  EXPECT_EQ(names[0], "net/mean/total/handle");
+  EXPECT_EQ(names[2], "net/mean_1/total/handle");
+  EXPECT_NEAR(Number(first.update, Batch(0)), .65f, 1e-6);
+  EXPECT_EQ(Number(second.value), 0);
+  EXPECT_NEAR(Number(second.update, Batch(1)), .4375f, 1e-6);
+  EXPECT_EQ(Numbers(recall.value).size(), 2u);
 }
 
 TEST_F(MetricsTest, OfElementsAndOfNothing) {
