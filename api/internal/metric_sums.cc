@@ -1,6 +1,7 @@
 #include "api/internal/metric_sums.h"
 
 #include "api/collections.h"
+#include "api/internal/label_shapes.h"
 #include "api/nn.h"
 #include "api/ops.h"
 #include "api/variable_scope.h"
@@ -40,8 +41,12 @@ Metric Ratio(const Scope& scope, const Sum& a, const Sum& b) {
 }
 
 Output Spread(const Scope& scope, const Output& values, const std::optional<Input>& weights) {
+  if (!scope.ok() || !values.valid()) return Output();
   const Output ones = ops::OnesLike(scope, Float(scope, values));
-  return weights ? ops::Mul(scope, ones, Float(scope, weights->ToOutput(scope))) : ones;
+  if (!weights) return ones;
+  const Output given = Float(scope, weights->ToOutput(scope));
+  const Output fit = SqueezedWeights(scope, given, values, /*may_grow=*/true);
+  return ops::Mul(scope, ones, CheckedWeights(scope, fit, values));
 }
 
 Metric MeanOf(const Scope& scope, const Output& values, const std::optional<Input>& weights) {

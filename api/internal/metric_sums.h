@@ -34,7 +34,8 @@ Metric Of(const Scope& scope, F f, const Sums&... sums) {
 /// a / b, 0 where b is 0.
 Metric Ratio(const Scope& scope, const Sum& a, const Sum& b);
 
-/// Weights as floats, broadcast to the shape of `values`.
+/// Weights as floats, broadcast to the shape of `values`; such with one axis of size 1 more or less
+/// at the end, too. InvalidArgument, in the scope or in a step, for weights that do not fit.
 Output Spread(const Scope& scope, const Output& values, const std::optional<Input>& weights);
 /// The weighted mean, in variables "total" and "count".
 Metric MeanOf(const Scope& scope, const Output& values, const std::optional<Input>& weights);

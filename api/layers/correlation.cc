@@ -1,5 +1,6 @@
 #include "api/layers/correlation.h"
 
+#include "api/internal/label_shapes.h"
 #include "api/internal/metric_sums.h"
 #include "api/nn.h"
 #include "api/ops.h"
@@ -32,7 +33,9 @@ MovingMean Move(const Scope& scope, const char* name, const Output& values, cons
 Metric CovarianceIn(const Scope& own, const Output& x, const Output& y,
                     const std::optional<Input>& weights) {
   if (!own.ok() || !x.valid() || !y.valid()) return {};
-  const Output a = Float(own, x), b = Float(own, y), w = Spread(own, x, weights);
+  const LabeledPredictions matched = Matched(own, x, y);
+  const Output a = Float(own, matched.labels), b = Float(own, matched.predictions);
+  const Output w = Spread(own, a, weights);
   const Output batch_count = ReduceSum(own, w);
   const Sum count = Keep(own, "count", {}, batch_count);
   const MovingMean mean_a = Move(own, "mean_label", a, w, batch_count, count.after);

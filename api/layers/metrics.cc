@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/internal/label_shapes.h"
 #include "api/internal/metric_sums.h"
 #include "api/nn.h"
 #include "api/ops.h"
@@ -30,10 +31,10 @@ Output CountIf(const Scope& scope, const Output& labels, bool label, const Outpu
 Metric Count(const Scope& scope, const char* base, const Output& labels, bool label,
              const Output& predictions, bool prediction, const Weights& weights) {
   const Scope own = UniqueVariableScope(scope, base);
-  if (!own.ok() || !labels.valid()) return {};
-  const Output batch =
-      ReduceSum(own, CountIf(own, Positive(own, labels), label, Positive(own, predictions),
-                             prediction, Spread(own, labels, weights)));
+  const auto [y, p] = Matched(own, labels, predictions);
+  if (!own.ok() || !y.valid()) return {};
+  const Output batch = ReduceSum(own, CountIf(own, Positive(own, y), label, Positive(own, p),
+                                              prediction, Spread(own, y, weights)));
   const Sum count = Keep(own, "count", {}, batch);
   return {count.value, count.after};
 }
@@ -42,9 +43,10 @@ Metric Count(const Scope& scope, const char* base, const Output& labels, bool la
 Metric Share(const Scope& scope, const char* base, const Output& labels, const Output& predictions,
              bool label, bool prediction, const Weights& weights) {
   const Scope own = UniqueVariableScope(scope, base);
-  if (!own.ok() || !labels.valid()) return {};
-  const Output y = Positive(own, labels), p = Positive(own, predictions);
-  const Output w = Spread(own, labels, weights);
+  const LabeledPredictions both = Matched(own, labels, predictions);
+  if (!own.ok() || !both.labels.valid()) return {};
+  const Output y = Positive(own, both.labels), p = Positive(own, both.predictions);
+  const Output w = Spread(own, y, weights);
   const Sum hits =
       Keep(own, "true_positives", {}, ReduceSum(own, CountIf(own, y, true, p, true, w)));
   const Sum misses = Keep(own, label ? "false_negatives" : "false_positives", {},
@@ -62,17 +64,17 @@ const char* CountName(bool label, bool prediction) {
 
 /// The weights of scores of the label that are above each of some thresholds, or that are not:
 /// [thresholds].
-Sum CountAt(const Scope& scope, const Output& labels, const Output& scores,
-            const std::vector<float>& thresholds, const Weights& weights, bool label,
-            bool prediction) {
-  if (!scope.ok() || !labels.valid()) return {};
+Sum CountAt(const Scope& scope, const LabeledPredictions& of, const std::vector<float>& thresholds,
+            const Weights& weights, bool label, bool prediction) {
+  if (!scope.ok() || !of.labels.valid()) return {};
   const int64_t n = static_cast<int64_t>(thresholds.size());
   // Thresholds are rows, scores are columns.
   const Output limits =
       ops::Reshape(scope, Tensor::Vector<float>(thresholds), {static_cast<int32_t>(n), 1});
-  const Output p = ops::Greater(scope, ops::Reshape(scope, Float(scope, scores), {1, -1}), limits);
-  const Output y = ops::Reshape(scope, Positive(scope, labels), {1, -1});
-  const Output w = ops::Reshape(scope, Spread(scope, labels, weights), {1, -1});
+  const Output scores = ops::Reshape(scope, Float(scope, of.predictions), {1, -1});
+  const Output p = ops::Greater(scope, scores, limits);
+  const Output y = ops::Reshape(scope, Positive(scope, of.labels), {1, -1});
+  const Output w = ops::Reshape(scope, Spread(scope, of.labels, weights), {1, -1});
   const Output batch = ops::Sum(scope, CountIf(scope, y, label, p, prediction, w), {1});
   return Keep(scope, CountName(label, prediction), {n}, batch);
 }
@@ -82,7 +84,8 @@ Metric CountsAt(const Scope& scope, const Output& labels, const Output& scores,
                 bool prediction) {
   const Scope own =
       UniqueVariableScope(scope, StrCat(CountName(label, prediction), "_at_thresholds"));
-  const Sum sum = CountAt(own, labels, scores, thresholds, weights, label, prediction);
+  const Sum sum =
+      CountAt(own, Matched(own, labels, scores), thresholds, weights, label, prediction);
   return {sum.value, sum.after};
 }
 
@@ -91,8 +94,9 @@ struct Confusion {
 };
 Confusion Confuse(const Scope& scope, const Output& labels, const Output& scores,
                   const std::vector<float>& thresholds, const Weights& weights) {
+  const LabeledPredictions of = Matched(scope, labels, scores);
   const auto count = [&](bool label, bool prediction) {
-    return CountAt(scope, labels, scores, thresholds, weights, label, prediction);
+    return CountAt(scope, of, thresholds, weights, label, prediction);
   };
   return {count(true, true), count(true, false), count(false, false), count(false, true)};
 }
@@ -174,10 +178,10 @@ Metric MeanTensor(const Scope& scope, const Output& values, Weights weights) {
 Metric Accuracy(const Scope& scope, const Output& labels, const Output& predictions,
                 Weights weights) {
   const Scope own = UniqueVariableScope(scope, "accuracy");
-  if (!own.ok() || !labels.valid() || !predictions.valid()) return {};
-  const Output p = predictions.type() == labels.type() ? predictions
-                                                       : ops::Cast(own, predictions, labels.type());
-  return MeanOf(own, Float(own, ops::Equal(own, labels, p)), weights);
+  const auto [y, guesses] = Matched(own, labels, predictions);
+  if (!own.ok() || !y.valid()) return {};
+  const Output p = guesses.type() == y.type() ? guesses : ops::Cast(own, guesses, y.type());
+  return MeanOf(own, Float(own, ops::Equal(own, y, p)), weights);
 }
 
 Metric PercentageBelow(const Scope& scope, const Output& values, double threshold,
@@ -190,15 +194,16 @@ Metric PercentageBelow(const Scope& scope, const Output& values, double threshol
 Metric MeanSquaredError(const Scope& scope, const Output& labels, const Output& predictions,
                         Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_squared_error");
-  return MeanOf(own, ops::SquaredDifference(own, Float(own, predictions), Float(own, labels)),
-                weights);
+  const auto [y, p] = Matched(own, labels, predictions);
+  return MeanOf(own, ops::SquaredDifference(own, Float(own, p), Float(own, y)), weights);
 }
 
 Metric RootMeanSquaredError(const Scope& scope, const Output& labels, const Output& predictions,
                             Weights weights) {
   const Scope own = UniqueVariableScope(scope, "root_mean_squared_error");
-  const Metric squares = MeanOf(
-      own, ops::SquaredDifference(own, Float(own, predictions), Float(own, labels)), weights);
+  const auto [y, p] = Matched(own, labels, predictions);
+  const Metric squares =
+      MeanOf(own, ops::SquaredDifference(own, Float(own, p), Float(own, y)), weights);
   if (!own.ok()) return {};
   return {ops::Sqrt(own, squares.value), ops::Sqrt(own, squares.update)};
 }
@@ -206,14 +211,15 @@ Metric RootMeanSquaredError(const Scope& scope, const Output& labels, const Outp
 Metric MeanAbsoluteError(const Scope& scope, const Output& labels, const Output& predictions,
                          Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_absolute_error");
-  return MeanOf(own, ops::Abs(own, ops::Sub(own, Float(own, predictions), Float(own, labels))),
-                weights);
+  const auto [y, p] = Matched(own, labels, predictions);
+  return MeanOf(own, ops::Abs(own, ops::Sub(own, Float(own, p), Float(own, y))), weights);
 }
 
 Metric MeanCosineDistance(const Scope& scope, const Output& labels, const Output& predictions,
                           int axis, Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_cosine_distance");
-  const Output products = ReduceSum(own, ops::Mul(own, Float(own, predictions), Float(own, labels)),
+  const auto [y, p] = Matched(own, labels, predictions);
+  const Output products = ReduceSum(own, ops::Mul(own, Float(own, p), Float(own, y)),
                                     {.axes = {{axis}}, .keep_dims = true});
   const Metric mean = MeanOf(own, products, weights);
   if (!own.ok()) return {};
@@ -223,8 +229,11 @@ Metric MeanCosineDistance(const Scope& scope, const Output& labels, const Output
 Metric MeanRelativeError(const Scope& scope, const Output& labels, const Output& predictions,
                          const Output& normalizer, Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_relative_error");
-  const Output error = ops::Abs(own, ops::Sub(own, Float(own, labels), Float(own, predictions)));
-  return MeanOf(own, ops::DivNoNan(own, error, Float(own, normalizer)), weights);
+  const auto [labels_or_more, predictions_or_more] = Matched(own, labels, predictions);
+  const auto [by, p] = Matched(own, normalizer, predictions_or_more);
+  const Output y = Squeezed(own, labels_or_more, p).labels;
+  const Output error = ops::Abs(own, ops::Sub(own, Float(own, y), Float(own, p)));
+  return MeanOf(own, ops::DivNoNan(own, error, Float(own, by)), weights);
 }
 
 Metric TruePositives(const Scope& scope, const Output& labels, const Output& predictions,
@@ -336,12 +345,13 @@ Output ConfusionMatrix(const Scope& scope, const Output& labels, const Output& p
                        int64_t classes, Weights weights) {
   const Scope own = scope.NewSubScope("confusion_matrix");
   own.UpdateStatus(CheckClasses(classes));
-  if (!own.ok() || !labels.valid() || !predictions.valid()) return Output();
+  const auto [y, p] = Matched(own, labels, predictions);
+  if (!own.ok() || !y.valid()) return Output();
   const auto column = [&](const Output& x) {
     return ops::Reshape(own, ops::Cast(own, x, ElementType::kInt64), {-1});
   };
-  const Output places = ops::Pack(own, {column(labels), column(predictions)}, {.axis = 1});
-  const Output w = ops::Reshape(own, Spread(own, labels, weights), {-1});
+  const Output places = ops::Pack(own, {column(y), column(p)}, {.axis = 1});
+  const Output w = ops::Reshape(own, Spread(own, y, weights), {-1});
   return ops::ScatterNd(own, places, ops::Cast(own, w, ElementType::kDouble), {classes, classes});
 }
 
@@ -365,9 +375,10 @@ Metric MeanPerClassAccuracy(const Scope& scope, const Output& labels, const Outp
   const Scope own = UniqueVariableScope(scope, "mean_accuracy");
   own.UpdateStatus(CheckClasses(classes));
   if (!own.ok() || !labels.valid() || !predictions.valid()) return {};
-  const Output y = ops::Reshape(own, labels, {-1});
+  const Output guesses = ops::Reshape(own, predictions, {-1});
+  const Output y = CheckedLabels(own, ops::Reshape(own, labels, {-1}), guesses);
   const Output w = ops::Reshape(own, Spread(own, labels, weights), {-1});
-  const Output p = ops::Cast(own, ops::Reshape(own, predictions, {-1}), labels.type());
+  const Output p = ops::Cast(own, guesses, labels.type());
   const Output hits = ops::Mul(own, Float(own, ops::Equal(own, y, p)), w);
   const Output places = ops::ExpandDims(own, ops::Cast(own, y, ElementType::kInt64), 1);
   const auto keep = [&](const char* name, const Output& of) {

@@ -25,8 +25,14 @@ struct Metric {
   Output update;  ///< Takes a batch in; the value with it.
 };
 
-// `weights`: broadcast to the values; absent: 1. Labels and predictions are of one shape; those of
-// two classes are bool, or numbers of which 0 is the negative class. Results are floats.
+// Labels and predictions are of one shape; those of two classes are bool, or numbers of which 0 is
+// the negative class. `weights`: a scalar, or of the values' rank with sizes that are 1 or theirs;
+// absent: 1. One of labels and predictions may have a last axis of size 1 more than the other, and
+// weights one more or less than the values. InvalidArgument for other shapes, in the scope or,
+// where sizes are not known, in a step. Results are floats.
+//
+// Variables are called as the variable scope says; its getters, regularizers, reuse and types are
+// not for them.
 
 /// The weighted mean of `values`, a scalar; MeanTensor: for each element, over batches of one
 /// known shape.
@@ -103,7 +109,7 @@ Metric SpecificityAtSensitivity(const Scope& scope, const Output& labels, const 
                                 double sensitivity, int64_t thresholds = 200,
                                 std::optional<Input> weights = std::nullopt);
 
-// Of `classes` classes; labels and predictions are int32 or int64 vectors.
+// Of `classes` classes; labels and predictions are int32 or int64, of any shape.
 
 /// The weights by label (row) and prediction (column), of one batch: double [classes, classes].
 Output ConfusionMatrix(const Scope& scope, const Output& labels, const Output& predictions,

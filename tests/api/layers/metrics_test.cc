@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "api/collections.h"
+#include "api/layers/correlation.h"
 #include "api/variable_scope.h"
 #include "tests/api/layers/recorded.h"
 
@@ -108,6 +109,124 @@ TEST_F(MetricsTest, OverTwoBatches) {
   const std::vector<double> expected = {1, .5, 0, 1, 1.25, 0, 0, 1, 2};
   EXPECT_EQ(std::vector<double>(cells.begin(), cells.end()), expected);
   EXPECT_NEAR(Number(iou.value), .4666667f, 2e-6);
+}
+
+/// Labels, predictions and weights of 3 examples as vectors and as columns, in graphs that know
+/// their shapes, their ranks, and nothing of them. What tf.metrics gives for each is the same.
+TEST_F(MetricsTest, ColumnsAreVectors) {
+  namespace m = metrics;
+  const std::vector<float> truth = {1, 0, 1}, guess = {.75f, .5f, 0}, weight = {1, 2, .5f};
+  struct Row {
+    m::Metric metric;
+    float expected;
+  };
+  for (const char* known : {"all", "rank", "nothing"}) {
+    for (int columns = 0; columns < 8; ++columns) {
+      SCOPED_TRACE(StrCat(known, " known, columns ", columns));
+      FeedMap feeds;
+      const auto given = [&](const std::vector<float>& values, int bit) {
+        const Shape shape = columns & bit ? Shape{3, 1} : Shape{3};
+        PartialShape of = shape;
+        if (known == std::string("rank"))
+          of = columns & bit ? PartialShape{-1, -1} : PartialShape{-1};
+        if (known == std::string("nothing")) of = PartialShape();
+        const Output fed = Fed(of);
+        feeds.emplace_back(fed, Floats(values, shape));
+        return fed;
+      };
+      const Output y = given(truth, 1), p = given(guess, 2);
+      const Input w{given(weight, 4)};
+      const Output by = ops::Add(s_, p, 1.0f);
+      const Row rows[] = {
+          {m::Mean(s_, p, w), 1.75f / 3.5f},
+          {m::Accuracy(s_, y, ops::Round(s_, p), w), 3 / 3.5f},
+          {m::MeanSquaredError(s_, y, p, w), 1.0625f / 3.5f},
+          {m::RootMeanSquaredError(s_, y, p, w), std::sqrt(1.0625f / 3.5f)},
+          {m::MeanAbsoluteError(s_, y, p, w), 1.75f / 3.5f},
+          {m::MeanRelativeError(s_, y, p, by, w), (.25f / 1.75f + 2 / 3.0f + .5f) / 3.5f},
+          {m::PercentageBelow(s_, p, .6, w), 2.5f / 3.5f},
+          {m::TruePositives(s_, y, p, w), 1},
+          {m::FalsePositives(s_, y, p, w), 2},
+          {m::FalseNegatives(s_, y, p, w), .5f},
+          {m::Precision(s_, y, p, w), 1 / 3.0f},
+          {m::Recall(s_, y, p, w), 1 / 1.5f},
+          {m::FalsePositivesAtThresholds(s_, y, p, {.25f}, w), 2},
+          {m::PrecisionAtThresholds(s_, y, p, {.25f}, w), 1 / 3.0f},
+          {m::Auc(s_, y, p, m::Curve::kRoc, 5, w), 2 / 3.0f},
+          {m::Covariance(s_, y, p, w), (1 * .75f + 2 * 0 + 0 - 1.5f * 1.75f / 3.5f) / 2.5f},
+      };
+      Start();
+      for (size_t i = 0; i < std::size(rows); ++i) {
+        const std::vector<float> got = Numbers(rows[i].metric.update, feeds);
+        ASSERT_EQ(got.size(), 1u) << i;
+        EXPECT_NEAR(got[0], rows[i].expected, 3e-6) << i;
+      }
+    }
+  }
+}
+
+TEST_F(MetricsTest, ShapesThatDoNotFitAreRefused) {
+  namespace m = metrics;
+  using Add = std::function<void(const Scope&, const Output&, const Output&, const Input&)>;
+  const std::vector<Add> all = {[](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::Accuracy(s, y, p, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::MeanSquaredError(s, y, p, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::MeanCosineDistance(s, y, p, 0, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::Recall(s, y, p, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::TrueNegatives(s, y, p, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::Auc(s, y, p, m::Curve::kRoc, 5, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::MeanIou(s, y, p, 2, w); },
+                                [](const Scope& s, const Output& y, const Output& p,
+                                   const Input& w) { m::Covariance(s, y, p, w); }};
+  const auto refused = [](const Add& add, const PartialShape& labels,
+                          const PartialShape& predictions, const PartialShape& weights) {
+    const Scope s = Scope::NewRoot();
+    const auto fed = [&](const PartialShape& shape) {
+      return ops::Placeholder(s, ElementType::kFloat, {.shape = shape});
+    };
+    add(s, fed(labels), fed(predictions), fed(weights));
+    return s.status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  const PartialShape scalar{Shape()};
+  for (size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_TRUE(refused(all[i], {2, 3}, {1, 3}, scalar));
+    EXPECT_TRUE(refused(all[i], {3}, {2, 3}, scalar));
+    EXPECT_TRUE(refused(all[i], {1}, {3}, scalar));
+    EXPECT_TRUE(refused(all[i], {-1, 2}, {-1}, scalar));
+    EXPECT_TRUE(refused(all[i], {3, 2}, {3, 2}, {2, 2}));
+    EXPECT_TRUE(refused(all[i], {3, 2}, {3, 2}, {2}));
+    EXPECT_FALSE(refused(all[i], {3, -1}, {-1, 2}, scalar));
+  }
+  const Output y = Fed(PartialShape()), p = Fed({-1, -1}), w = Fed(PartialShape());
+  const m::Metric accuracy = m::Accuracy(s_, y, p, Input(w));
+  Start();
+  const auto code = [&](const Shape& labels, const Shape& weights) {
+    const auto ones = [](const Shape& shape) {
+      return Floats(std::vector<float>(static_cast<size_t>(shape.num_elements()), 1), shape);
+    };
+    return session_
+        ->Run({{y, ones(labels)}, {p, ones({2, 3})}, {w, ones(weights)}}, {accuracy.update})
+        .status()
+        .code();
+  };
+  for (const Shape& shape : {Shape{2, 3}, Shape{2, 3, 1}}) {
+    for (const Shape& weights : {Shape{}, Shape{2}, Shape{1}, Shape{1, 3}, Shape{2, 3, 1}}) {
+      EXPECT_EQ(code(shape, weights), absl::StatusCode::kOk) << weights.ToString();
+    }
+    for (const Shape& weights : {Shape{3}, Shape{3, 3}, Shape{2, 3, 2}, Shape{1, 1, 2, 3}}) {
+      EXPECT_EQ(code(shape, weights), absl::StatusCode::kInvalidArgument) << weights.ToString();
+    }
+  }
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{1, 3}, Shape{2, 3, 2}, Shape{3, 2}}) {
+    EXPECT_EQ(code(shape, {}), absl::StatusCode::kInvalidArgument) << shape.ToString();
+  }
 }
 
 TEST_F(MetricsTest, VariablesAreNoneOfTheScope) {
