@@ -115,7 +115,8 @@ std::vector<float> Thresholds(const Scope& scope, int64_t count) {
   }
   thresholds.push_back(-1e-7f);
   for (int64_t i = 1; i + 1 < count; ++i) {
-    thresholds.push_back(static_cast<float>(i) / static_cast<float>(count - 1));
+    thresholds.push_back(
+        static_cast<float>(static_cast<double>(i) / static_cast<double>(count - 1)));
   }
   thresholds.push_back(1.0f + 1e-7f);
   return thresholds;
@@ -129,9 +130,12 @@ Output Back(const Scope& scope, const Output& x) {
   return ops::StridedSlice(scope, x, {1}, {0}, {1}, {.end_mask = 1});
 }
 
-Output AreaUnder(const Scope& s, const Output& x, const Output& y) {
+Output AreaUnder(const Scope& s, const Output& x, const Output& y, Summation summation) {
   const Output widths = ops::Sub(s, Front(s, x), Back(s, x));
-  const Output heights = ops::Mul(s, ops::Add(s, Front(s, y), Back(s, y)), 0.5f);
+  const Output a = Front(s, y), b = Back(s, y);
+  const Output heights = summation == Summation::kMinoring   ? ops::Minimum(s, a, b)
+                         : summation == Summation::kMajoring ? ops::Maximum(s, a, b)
+                                                             : ops::Mul(s, ops::Add(s, a, b), 0.5f);
   return ReduceSum(s, ops::Mul(s, widths, heights));
 }
 
@@ -295,17 +299,22 @@ Metric RecallAtThresholds(const Scope& scope, const Output& labels, const Output
 }
 
 Metric Auc(const Scope& scope, const Output& labels, const Output& scores, Curve curve,
-           int64_t thresholds, Weights weights) {
+           int64_t thresholds, Weights weights, Summation summation) {
   const Scope own = UniqueVariableScope(scope, "auc");
   const Confusion c = Confuse(own, labels, scores, Thresholds(own, thresholds), weights);
   return Of(
       own,
       [&](const Output& tp, const Output& fn, const Output& tn, const Output& fp) {
-        if (curve == Curve::kPrecisionRecall) return AreaUnderPrecision(own, tp, fn, fp);
+        const bool is_roc = curve == Curve::kRoc;
+        if (!is_roc && summation == Summation::kCarefulInterpolation) {
+          return AreaUnderPrecision(own, tp, fn, fp);
+        }
         constexpr float kEpsilon = 1e-6f;
         const Output hits = ops::Add(own, tp, kEpsilon);
         const Output recall = ops::RealDiv(own, hits, ops::Add(own, hits, fn));
-        return AreaUnder(own, Part(own, fp, tn, kEpsilon), recall);
+        if (is_roc) return AreaUnder(own, Part(own, fp, tn, kEpsilon), recall, summation);
+        const Output precision = ops::RealDiv(own, hits, ops::Add(own, hits, fp));
+        return AreaUnder(own, recall, precision, summation);
       },
       c.tp, c.fn, c.tn, c.fp);
 }

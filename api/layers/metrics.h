@@ -96,11 +96,19 @@ Metric RecallAtThresholds(const Scope& scope, const Output& labels, const Output
                           std::optional<Input> weights = std::nullopt);
 
 enum class Curve { kRoc, kPrecisionRecall };
-/// The area under a curve, from its values at `thresholds` scores; of precision and recall with the
-/// interpolation of Davis and Goadrich (2006). At least 2 thresholds.
+/// How high a curve is taken to be between two points.
+enum class Summation {
+  kTrapezoidal,  ///< A line. Too high for precision and recall.
+  /// A line; for precision and recall the interpolation of Davis and Goadrich (2006).
+  kCarefulInterpolation,
+  kMinoring,  ///< As the lower one.
+  kMajoring,  ///< As the higher one.
+};
+/// The area under a curve, from its values at `thresholds` scores. At least 2 thresholds.
 Metric Auc(const Scope& scope, const Output& labels, const Output& scores,
            Curve curve = Curve::kRoc, int64_t thresholds = 200,
-           std::optional<Input> weights = std::nullopt);
+           std::optional<Input> weights = std::nullopt,
+           Summation summation = Summation::kTrapezoidal);
 /// Recall where the specificity is nearest to the one given; the reverse.
 Metric SensitivityAtSpecificity(const Scope& scope, const Output& labels, const Output& scores,
                                 double specificity, int64_t thresholds = 200,

@@ -65,7 +65,8 @@ TEST_F(MetricsTest, OverTwoBatches) {
        {.3378896f}},
       {"area, ROC", m::Auc(s_, truth_, scores_, m::Curve::kRoc, 200, w), {.2499997f}, {.4285713f}},
       {"area, PR",
-       m::Auc(s_, truth_, scores_, m::Curve::kPrecisionRecall, 200, w),
+       m::Auc(s_, truth_, scores_, m::Curve::kPrecisionRecall, 200, w,
+              m::Summation::kCarefulInterpolation),
        {.8626735f},
        {.7626898f}},
       {"below", m::PercentageBelow(s_, scores_, .5, w), {.4444444f}, {.4444444f}},
@@ -109,6 +110,37 @@ TEST_F(MetricsTest, OverTwoBatches) {
   const std::vector<double> expected = {1, .5, 0, 1, 1.25, 0, 0, 1, 2};
   EXPECT_EQ(std::vector<double>(cells.begin(), cells.end()), expected);
   EXPECT_NEAR(Number(iou.value), .4666667f, 2e-6);
+}
+
+TEST_F(MetricsTest, AreasAreAddedUpInEachWay) {
+  namespace m = metrics;
+  const std::pair<const char*, m::Curve> curves[] = {{"ROC", m::Curve::kRoc},
+                                                     {"PR", m::Curve::kPrecisionRecall}};
+  const std::pair<const char*, m::Summation> ways[] = {
+      {"trapezoidal", m::Summation::kTrapezoidal},
+      {"careful_interpolation", m::Summation::kCarefulInterpolation},
+      {"minoring", m::Summation::kMinoring},
+      {"majoring", m::Summation::kMajoring}};
+  std::vector<std::pair<std::string, m::Metric>> areas;
+  for (const auto& [curve_name, curve] : curves) {
+    for (const auto& [way_name, way] : ways) {
+      const std::string name = StrCat("metrics/auc_", curve_name, "/", way_name);
+      areas.emplace_back(name, m::Auc(s_, truth_, scores_, curve, 5, std::nullopt, way));
+      areas.emplace_back(name + "/weighted",
+                         m::Auc(s_, truth_, scores_, curve, 5, Input(weights_), way));
+    }
+  }
+  areas.emplace_back("metrics/auc_PR/default",
+                     m::Auc(s_, truth_, scores_, m::Curve::kPrecisionRecall));
+  Start();
+  FeedMap first_batch = Batch(0);
+  ASSERT_EQ(first_batch.back().first, weights_);
+  first_batch.back().second = Tensor::Vector<float>({1, .5f, 2, 0});
+  for (const auto& [name, area] : areas) {
+    const float first = Number(area.update, first_batch), second = Number(area.update, Batch(1));
+    ExpectRecorded(name, Tensor::Vector<float>({first, second}), 2e-6);
+    EXPECT_EQ(Number(area.value), second) << name;
+  }
 }
 
 /// Labels, predictions and weights of 3 examples as vectors and as columns, in graphs that know
