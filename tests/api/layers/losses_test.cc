@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/control_flow.h"
 #include "api/gradients.h"
 #include "api/variable_scope.h"
 #include "tests/api/layers/recorded.h"
@@ -329,6 +330,24 @@ TEST_F(LossesTest, AStepRefusesSizesThatDoNotFit) {
       EXPECT_EQ(code(sparse, {{logits, zeros({2, 3, 4})}, {classes, *labels}}), kBad);
     }
   }
+}
+
+TEST_F(LossesTest, BranchesCheckSizesToo) {
+  const Output x = Fed({-1, -1}), y = Fed(PartialShape()), taken = Fed({}, ElementType::kBool);
+  const Output loss = Cond(
+      s_, taken,
+      [&](const Scope& s) { return losses::MeanSquaredError(s, y, x, {.collection = ""}); },
+      [&](const Scope& s) { return Const(s, 7.0f); });
+  const OutputList gradient = Gradients(s_, {loss}, {x});
+  Start();
+  FeedMap feeds = {
+      {x, Floats({1, 3}, {1, 2})}, {y, Floats({0, 1}, {1, 2})}, {taken, Tensor::Scalar(true)}};
+  EXPECT_EQ(Number(loss, feeds), 2.5f);
+  EXPECT_EQ(Numbers(gradient[0], feeds), std::vector<float>({1, 2}));
+  feeds[1].second = Floats({0, 1}, {2});
+  EXPECT_EQ(session_->Run(feeds, {loss}).status().code(), absl::StatusCode::kInvalidArgument);
+  feeds[2].second = Tensor::Scalar(false);
+  EXPECT_EQ(Number(loss, feeds), 7);
 }
 
 TEST_F(LossesTest, TheGraphRefusesShapesThatDoNotFit) {
