@@ -29,6 +29,18 @@ absl::StatusOr<RefPtr<IteratorResource>> InputIterator(KernelContext& ctx) {
                          ", not to a dataset iterator");
 }
 
+/// Elements in the memory of a device are for its own kernels; those on the host are for all.
+absl::Status CheckDevice(const IteratorResource& iterator, const KernelContext& ctx) {
+  const Device *const made_for = iterator.device(), *const device = ctx.step().device;
+  if (made_for == device || made_for == nullptr ||
+      made_for->memory_space() != MemorySpace::kDevice) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(
+      "the ", iterator.DebugString(), " was made on ", made_for->name(), ", and this node runs on ",
+      device == nullptr ? std::string("the host") : device->name(), ": they must be the same");
+}
+
 /// Makes the iterator, or finds it. Its position is the kernel's state (docs/long-training.md).
 class MakeIterator final : public Kernel, public ResumableKernel, public TracedKernel {
  public:
@@ -123,6 +135,7 @@ class NextElement final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, KernelDone done) override {
     absl::StatusOr<RefPtr<IteratorResource>> resource = InputIterator(ctx);
     if (!resource.ok()) return done(resource.status());
+    if (absl::Status same = CheckDevice(**resource, ctx); !same.ok()) return done(std::move(same));
     absl::StatusOr<std::shared_ptr<ElementIterator>> iterator = (*resource)->Get();
     if (!iterator.ok()) return done(iterator.status());
     const auto waiting = std::make_shared<Waiting>(&ctx, done, *iterator, expected_);
@@ -196,8 +209,8 @@ class NextElement final : public AsyncKernel {
       return absl::OkStatus();
     }
 
-    /// What is not where the kernel gives it: the iterator was made for another device, or this one
-    /// had no room before.
+    /// What is not where the kernel gives it: the iterator was made on the host, or this device had
+    /// no room before.
     absl::Status Upload(std::vector<Tensor>* element) const {
       if (ctx->step().device == nullptr) return absl::OkStatus();
       for (Tensor& component : *element) {

@@ -26,6 +26,7 @@ class IteratorResource final : public Resource {
   ~IteratorResource() override { Abandon(); }
 
   const std::string& dataset() const { return dataset_; }
+  Device* device() const { return device_; }
   std::string DebugString() const override { return StrCat("DatasetIterator[", dataset_, "]"); }
 
   /// Begins if nobody has yet. NotFound: no such dataset.

@@ -1,4 +1,5 @@
 // Iterators on a device with a memory of its own, here the simulated one.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/troupe.h"
@@ -29,13 +31,13 @@ class DatasetDevice : public ::testing::Test {
       return {Row(i), Tensor::Scalar(static_cast<int32_t>(i)), Tensor::Scalar(std::to_string(i))};
     });
     published_.emplace(PublishDataset("device_rows", rows, {.threads = 1}).value());
-    const Output handle = ops::DatasetIterator(sim_.WithOpName("iterator"), "device_rows");
+    handle_ = ops::DatasetIterator(sim_.WithOpName("iterator"), "device_rows");
     next_ = ops::DatasetIteratorNext(
-        sim_, handle, {ElementType::kFloat, ElementType::kInt32, ElementType::kString});
+        sim_, handle_, {ElementType::kFloat, ElementType::kInt32, ElementType::kString});
     doubled_ = ops::Add(sim_, next_[0], next_[0]);
-    save_ = ops::DatasetIteratorSave(sim_, handle);
+    save_ = ops::DatasetIteratorSave(sim_, handle_);
     position_ = ops::Placeholder(s_, ElementType::kString);
-    restore_ = ops::DatasetIteratorRestore(sim_, handle, position_);
+    restore_ = ops::DatasetIteratorRestore(sim_, handle_, position_);
     EXPECT_TRUE(s_.ok()) << s_.status();
   }
   static Tensor Row(int64_t i) {
@@ -69,7 +71,7 @@ class DatasetDevice : public ::testing::Test {
   std::atomic<int64_t> made_{0};
   std::optional<PublishedDataset> published_;
   OutputList next_;
-  Output doubled_, save_, position_;
+  Output handle_, doubled_, save_, position_;
   Node* restore_ = nullptr;
 };
 
@@ -147,6 +149,50 @@ TEST_F(DatasetDevice, EndsWhileItUploads) {
       ASSERT_TRUE(session->RunTargets({doubled_.node}).ok());
     }
   }
+}
+
+// Elements in the memory of a device are for its own kernels.
+TEST_F(DatasetDevice, IsForKernelsOfItsDevice) {
+  const Output fed = ops::Placeholder(s_, ElementType::kResource);
+  const auto next_on = [&](const char* device) {
+    return ops::DatasetIteratorNext(
+        s_.WithDevice(device), fed,
+        {ElementType::kFloat, ElementType::kInt32, ElementType::kString});
+  };
+  const OutputList on_host = next_on("/device:CPU:0"), on_other = next_on("/device:SIM:1"),
+                   on_same = next_on("/device:SIM:0");
+  troupe::testing::UseSimulatedDevices();
+  SessionOptions options;
+  options.devices["SIM"].count = 2;
+  const auto session = Session::Create(s_.graph(), options).value();
+  const Tensor handle = session->Run({handle_}).value()[0];
+  const FeedMap feeds = {{fed, handle}};
+  for (const auto& [next, device] : {std::pair(on_host, "CPU:0"), std::pair(on_other, "SIM:1")}) {
+    const absl::Status status = session->Run(feeds, {next[1]}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    for (const std::string& part :
+         {std::string("was made on /job:localhost/replica:0/task:0/device:SIM:0"),
+          StrCat("this node runs on /job:localhost/replica:0/task:0/device:", device)}) {
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(part));
+    }
+  }
+  const auto values = session->Run(feeds, {on_same[1]});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].unchecked_scalar<int32_t>(), 0) << "none has been taken";
+}
+
+// Those on the host are uploaded by whoever takes them.
+TEST_F(DatasetDevice, OneOfTheHostIsForAll) {
+  const Output handle = ops::DatasetIterator(s_.WithDevice("/device:CPU:0"), "device_rows");
+  const Output fed = ops::Placeholder(s_, ElementType::kResource);
+  const OutputList next = ops::DatasetIteratorNext(
+      sim_, fed, {ElementType::kFloat, ElementType::kInt32, ElementType::kString});
+  const Output doubled = ops::Add(sim_, next[0], next[0]);
+  const auto session = NewSession({});
+  const FeedMap feeds = {{fed, session->Run({handle}).value()[0]}};
+  const auto values = session->Run(feeds, {doubled});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].unchecked_data<float>()[3], 6);
 }
 
 }  // namespace
