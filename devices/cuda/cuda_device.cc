@@ -20,37 +20,47 @@ constexpr int64_t kMaxPinnedCached = int64_t{1} << 30;
 
 std::string Version(int number) { return StrCat(number / 1000, ".", number % 1000 / 10); }
 
+/// `error`, taken from the thread, whose next launch would report it otherwise.
+cudaError_t Taken(cudaError_t error) {
+  if (error != cudaSuccess) cudaGetLastError();
+  return error;
+}
+
 class CudaEvent final : public DeviceEvent {
  public:
+  /// Waits for the stream if there can be no event: nobody is told too early.
   explicit CudaEvent(cudaStream_t stream) {
-    error_ = cudaEventCreateWithFlags(&event_, cudaEventBlockingSync);
-    if (error_ == cudaSuccess) error_ = cudaEventRecord(event_, stream);
+    if (Taken(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync)) != cudaSuccess) {
+      event_ = nullptr;
+    } else if (Taken(cudaEventRecord(event_, stream)) != cudaSuccess) {
+      Taken(cudaEventDestroy(std::exchange(event_, nullptr)));
+    }
+    if (event_ == nullptr) result_ = Taken(cudaStreamSynchronize(stream));
   }
   bool Reached() const override { return Query() != cudaErrorNotReady; }
-  cudaError_t Query() const {
-    if (error_ != cudaSuccess) return error_;
-    const cudaError_t now = cudaEventQuery(event_);
-    if (now == cudaErrorNotReady) cudaGetLastError();  // Or it would be the next launch's error.
-    return now;
-  }
+  cudaError_t Query() const { return event_ == nullptr ? result_ : Taken(cudaEventQuery(event_)); }
   double SecondsSince(const DeviceEvent& earlier) const override {
+    const cudaEvent_t begin = static_cast<const CudaEvent&>(earlier).event_;
     float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_);
+    if (begin == nullptr || event_ == nullptr ||
+        Taken(cudaEventElapsedTime(&milliseconds, begin, event_)) != cudaSuccess) {
+      return 0;
+    }
     return 1e-3 * milliseconds;
   }
-  cudaError_t Wait() const { return error_ != cudaSuccess ? error_ : cudaEventSynchronize(event_); }
+  cudaError_t Wait() const { return event_ == nullptr ? result_ : cudaEventSynchronize(event_); }
   cudaError_t HoldUp(cudaStream_t stream) const {
-    return error_ != cudaSuccess ? error_ : cudaStreamWaitEvent(stream, event_, 0);
+    return event_ == nullptr ? result_ : cudaStreamWaitEvent(stream, event_, 0);
   }
 
  protected:
   ~CudaEvent() override {
-    if (event_ != nullptr) cudaEventDestroy(event_);
+    if (event_ != nullptr) Taken(cudaEventDestroy(event_));
   }
 
  private:
   cudaEvent_t event_ = nullptr;
-  cudaError_t error_;
+  cudaError_t result_ = cudaSuccess;  ///< Of the stream's work, if there is no event.
 };
 
 /// Pinned blocks are of these sizes, eight between a power of two and the next.
@@ -60,19 +70,15 @@ size_t PinnedSize(size_t bytes) {
   return (size + step - 1) / step * step;
 }
 
-cudaError_t Query(cudaStream_t stream) {
-  const cudaError_t now = cudaStreamQuery(stream);
-  if (now == cudaErrorNotReady) cudaGetLastError();
-  return now;
-}
+cudaError_t Query(cudaStream_t stream) { return Taken(cudaStreamQuery(stream)); }
 
 /// Makes calls of this thread go to a card.
-void Use(int card) { cudaSetDevice(card); }
+void Use(int card) { Taken(cudaSetDevice(card)); }
 
 }  // namespace
 
 absl::Status CudaStatus(cudaError_t error, std::string_view what) {
-  if (error == cudaSuccess) return absl::OkStatus();
+  if (Taken(error) == cudaSuccess) return absl::OkStatus();
   const std::string message = StrCat(what, ": ", cudaGetErrorString(error));
   switch (error) {
     case cudaErrorMemoryAllocation:
@@ -91,6 +97,14 @@ absl::Status CudaStatus(cudaError_t error, std::string_view what) {
     case cudaErrorAssert:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorExternalDevice:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorUnknown:
       return absl::UnavailableError(message);
     default:
       return absl::InternalError(message);
@@ -231,8 +245,7 @@ void* CudaAllocator::Allocate(size_t bytes) {
   }
   for (bool again = false; block == nullptr; again = true) {
     Use(card_);
-    if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) break;
-    cudaGetLastError();  // It would be the next caller's otherwise.
+    if (Taken(cudaMallocAsync(&block, static_cast<size_t>(size), compute_)) == cudaSuccess) break;
     block = nullptr;
     if (again) break;
     Trim();
@@ -260,7 +273,7 @@ void CudaAllocator::Free(void* block, size_t bytes) {
     }
   }
   Use(card_);
-  cudaFreeAsync(block, compute_);
+  Taken(cudaFreeAsync(block, compute_));
 }
 
 AllocatorStats CudaAllocator::stats() const {
@@ -276,10 +289,7 @@ void CudaAllocator::set_limit(int64_t bytes) {
 std::string CudaAllocator::Remark() const {
   Use(card_);
   size_t free = 0, total = 0;
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
-    cudaGetLastError();
-    return "";
-  }
+  if (Taken(cudaMemGetInfo(&free, &total)) != cudaSuccess) return "";
   return StrCat("the card has ", free, " of its ", total, " bytes left for all processes");
 }
 
@@ -294,14 +304,17 @@ void CudaAllocator::Trim() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (std::vector<void*>& blocks : kept_) {
-      for (void* block : blocks) cudaFreeAsync(block, compute_);
+      for (void* block : blocks) Taken(cudaFreeAsync(block, compute_));
       blocks.clear();
     }
     stats_.bytes_cached = 0;
   }
-  cudaStreamSynchronize(compute_);  // Blocks whose turn has not come would stay in the pool.
+  // Blocks whose turn has not come would stay in the pool.
+  Taken(cudaStreamSynchronize(compute_));
   cudaMemPool_t pool;
-  if (cudaDeviceGetDefaultMemPool(&pool, card_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
+  if (Taken(cudaDeviceGetDefaultMemPool(&pool, card_)) == cudaSuccess) {
+    Taken(cudaMemPoolTrimTo(pool, 0));
+  }
 }
 
 PinnedAllocator* PinnedAllocator::Get() {
@@ -330,8 +343,7 @@ void* PinnedAllocator::Allocate(size_t bytes) {
     }
   }
   void* block = nullptr;
-  if (cudaHostAlloc(&block, size, cudaHostAllocPortable) == cudaSuccess) return block;
-  cudaGetLastError();
+  if (Taken(cudaHostAlloc(&block, size, cudaHostAllocPortable)) == cudaSuccess) return block;
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.bytes_in_use -= static_cast<int64_t>(size);
   return nullptr;
@@ -348,7 +360,7 @@ void PinnedAllocator::Free(void* block, size_t bytes) {
       return;
     }
   }
-  cudaFreeHost(block);
+  Taken(cudaFreeHost(block));
 }
 
 AllocatorStats PinnedAllocator::stats() const {
@@ -364,7 +376,7 @@ void PinnedAllocator::set_limit(int64_t bytes) {
 void PinnedAllocator::Trim() {
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& [size, blocks] : free_) {
-    for (void* block : blocks) cudaFreeHost(block);
+    for (void* block : blocks) Taken(cudaFreeHost(block));
     blocks.clear();
   }
   stats_.bytes_cached = 0;
@@ -413,9 +425,8 @@ absl::Status CudaDevice::Copy(const Tensor& from, const Tensor& to, Stream* stre
 
 absl::StatusOr<int> CudaFactory::NumAvailable() {
   int cards = 0;
-  const cudaError_t error = cudaGetDeviceCount(&cards);
+  const cudaError_t error = Taken(cudaGetDeviceCount(&cards));
   if (error == cudaSuccess) return cards;
-  cudaGetLastError();
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
@@ -482,7 +493,7 @@ std::optional<DeviceFigures> CudaFactory::Figures(const Device& device) const {
   const int card = static_cast<const CudaDevice&>(device).number();
   const auto ask = [card](cudaDeviceAttr attribute) {
     int value = 0;
-    if (cudaDeviceGetAttribute(&value, attribute, card) != cudaSuccess) cudaGetLastError();
+    Taken(cudaDeviceGetAttribute(&value, attribute, card));
     return static_cast<double>(value);
   };
   // What a card promises; kernels come to about so much of it.

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
@@ -207,6 +208,15 @@ TEST(BadCards, OneThatIsLost) {
     EXPECT_TRUE(said.find("GPU:0") != std::string::npos || said.find("card 0") != std::string::npos)
         << when << ": " << said;
   }
+}
+
+// The host waits instead: nobody is told of a copy that is still to be made.
+TEST(BadCards, OneThatHasNoEvents) {
+  ChildProcess child = Child({{"CUDA_ON_HOST_NO_EVENTS", "1"}}, [] {
+    Sum sum;
+    for (int i = 0; i < 20; ++i) Say(sum.Run(1 << 16));
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Heard(child), "OK");
 }
 
 // One that comes later has what the first one has left, and is told if that becomes less.

@@ -5,7 +5,8 @@
 // lost after so many launches; CUDA_ON_HOST_FLUSH, if it is set kernels take denormal numbers for
 // 0, as the CPU's do, and no card; CUDA_ON_HOST_TAKEN, a file in which processes that share the
 // cards note how much of their memory is taken; CUDA_ON_HOST_EXCLUSIVE, another
-// process has all cards for itself; CUDA_ON_HOST_SEED.
+// process has all cards for itself; CUDA_ON_HOST_NO_EVENTS, none can be made;
+// CUDA_ON_HOST_SEED.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 using troupe::RefPtr;
 using troupe::StreamUse;
 using troupe::cuda::on_host::EnqueueWork;
+using troupe::cuda::on_host::RunBlocks;
 using troupe::testing::Reach;
 using troupe::testing::SimulatedStream;
 
@@ -98,7 +100,7 @@ thread_local cudaError_t last_error = cudaSuccess;
 
 cudaError_t Result(cudaError_t error) {
   if (error == cudaSuccess && Lost()) error = cudaErrorLaunchFailure;
-  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  if (error != cudaSuccess) last_error = error;
   return error;
 }
 
@@ -116,12 +118,8 @@ void* Reached(const void* address) {
   return inside != nullptr ? inside : const_cast<void*>(address);
 }
 
-}  // namespace
-
-namespace troupe::cuda::on_host {
-
-cudaError_t Enqueue(dim3 blocks, dim3 threads, size_t argument_bytes, cudaStream_t stream,
-                    std::function<void()> thread) {
+cudaError_t Launched(dim3 blocks, dim3 threads, size_t argument_bytes, cudaStream_t stream,
+                     std::function<void()> thread) {
   const uint64_t per_block = uint64_t{threads.x} * threads.y * threads.z;
   if (per_block == 0 || per_block > 1024 || threads.z > 64 || blocks.x == 0 || blocks.y == 0 ||
       blocks.z == 0 || blocks.x > INT32_MAX || blocks.y > 65535 || blocks.z > 65535) {
@@ -134,6 +132,18 @@ cudaError_t Enqueue(dim3 blocks, dim3 threads, size_t argument_bytes, cudaStream
     if (!Lost()) RunBlocks(blocks, threads, static_cast<uint64_t>(number), thread);
   });
   return Result(cudaSuccess);
+}
+
+}  // namespace
+
+namespace troupe::cuda::on_host {
+
+cudaError_t Enqueue(dim3 blocks, dim3 threads, size_t argument_bytes, cudaStream_t stream,
+                    std::function<void()> thread) {
+  const cudaError_t error = Launched(blocks, threads, argument_bytes, stream, std::move(thread));
+  // Who launches asks for the thread's last error, whatever left it.
+  const cudaError_t last = cudaGetLastError();
+  return error != cudaSuccess ? error : last;
 }
 
 cudaError_t EnqueueWork(cudaStream_t stream, std::function<void()> work) {
@@ -256,8 +266,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (Lost()) return Result(cudaSuccess);
-  return stream->stream->Done() ? cudaSuccess : cudaErrorNotReady;
+  return Result(Lost() || stream->stream->Done() ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   while (!stream->stream->Done()) std::this_thread::yield();
@@ -269,6 +278,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  if (Setting("CUDA_ON_HOST_NO_EVENTS", 0) != 0) return Result(cudaErrorMemoryAllocation);
   *event = new CUevent_st;
   return Result(cudaSuccess);
 }
@@ -282,8 +292,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return Result(cudaSuccess);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (Lost()) return Result(cudaSuccess);
-  return !event->event || event->event->Reached() ? cudaSuccess : cudaErrorNotReady;
+  const bool reached = Lost() || !event->event || event->event->Reached();
+  return Result(reached ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (event->event && !event->event->Reached()) std::this_thread::yield();
@@ -291,7 +301,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (!start->event || !end->event) return Result(cudaErrorInvalidResourceHandle);
-  if (!start->event->Reached() || !end->event->Reached()) return cudaErrorNotReady;
+  if (!start->event->Reached() || !end->event->Reached()) return Result(cudaErrorNotReady);
   *milliseconds = static_cast<float>(1e3 * end->event->SecondsSince(*start->event));
   return cudaSuccess;
 }
@@ -342,6 +352,7 @@ cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   return Result(cudaSuccess);
 }
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
+  *block = nullptr;
   *block = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return Result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
