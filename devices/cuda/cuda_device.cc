@@ -75,6 +75,28 @@ cudaError_t Query(cudaStream_t stream) { return Taken(cudaStreamQuery(stream)); 
 /// Makes calls of this thread go to a card.
 void Use(int card) { Taken(cudaSetDevice(card)); }
 
+/// What the driver's pool has of a card without using it: `cudaMemGetInfo` counts it as taken.
+int64_t IdleInPool(int card) {
+  cudaMemPool_t pool = nullptr;
+  uint64_t reserved = 0, used = 0;
+  const auto ask = [&pool](cudaMemPoolAttr attribute, uint64_t* bytes) {
+    return Taken(cudaMemPoolGetAttribute(pool, attribute, bytes)) == cudaSuccess;
+  };
+  const bool told = Taken(cudaDeviceGetDefaultMemPool(&pool, card)) == cudaSuccess &&
+                    ask(cudaMemPoolAttrReservedMemCurrent, &reserved) &&
+                    ask(cudaMemPoolAttrUsedMemCurrent, &used);
+  return told && used < reserved ? static_cast<int64_t>(reserved - used) : 0;
+}
+
+/// What the process could have of a card, beside what it uses.
+absl::StatusOr<int64_t> FreeMemoryOf(int card) {
+  const std::string which = StrCat("card ", card);
+  size_t free = 0, total = 0;
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(card), which));
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), which));
+  return static_cast<int64_t>(free) + IdleInPool(card);
+}
+
 }  // namespace
 
 absl::Status CudaStatus(cudaError_t error, std::string_view what) {
@@ -200,25 +222,31 @@ bool CudaStream::Poll() {
 
 // --- memory --------------------------------------------------------------------------------------
 
-CudaAllocator::CudaAllocator(int card, cudaStream_t compute, int64_t capacity)
-    : card_(card), compute_(compute), capacity_(capacity), name_(StrCat("GPU ", card)) {
+std::vector<void*>* KeptBlocks::Like(int64_t size) {
+  const auto number = static_cast<size_t>(size) / kClassBytes;
+  const bool small = static_cast<size_t>(size) <= kSmallClasses * kClassBytes;
+  return small ? &blocks[number - 1] : nullptr;
+}
+
+CudaAllocator::CudaAllocator(int card, cudaStream_t compute, int64_t capacity, KeptBlocks* kept)
+    : card_(card),
+      compute_(compute),
+      capacity_(capacity),
+      name_(StrCat("GPU ", card)),
+      kept_(kept) {
   stats_.bytes_limit = capacity;
-  cudaMemPool_t pool;
-  if (cudaDeviceGetDefaultMemPool(&pool, card) == cudaSuccess) {
-    uint64_t keep = UINT64_MAX;  // What is freed is kept: the driver would ask the system for it.
-    cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
-  }
+}
+
+void CudaAllocator::Restart(int64_t limit) {
+  std::lock_guard<std::mutex> lock(kept_->mutex);
+  stats_ = {};
+  stats_.bytes_limit = LimitFor(limit);
 }
 
 size_t CudaAllocator::SizeOf(size_t bytes) {
-  const size_t small = std::max<size_t>((bytes + kClassBytes - 1) / kClassBytes, 1);
-  return small <= kSmallClasses ? small * kClassBytes : bytes;
-}
-
-std::vector<void*>* CudaAllocator::KeptLike(int64_t size) {
-  const auto number = static_cast<size_t>(size) / kClassBytes;
-  const bool small = static_cast<size_t>(size) <= kSmallClasses * kClassBytes;
-  return small ? &kept_[number - 1] : nullptr;
+  constexpr size_t kStep = KeptBlocks::kClassBytes;
+  const size_t small = std::max<size_t>((bytes + kStep - 1) / kStep, 1);
+  return small <= KeptBlocks::kSmallClasses ? small * kStep : bytes;
 }
 
 void* CudaAllocator::Allocate(size_t bytes) {
@@ -226,14 +254,14 @@ void* CudaAllocator::Allocate(size_t bytes) {
   const auto size = static_cast<int64_t>(SizeOf(bytes));
   void* block = nullptr;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(kept_->mutex);
     if (size > stats_.bytes_limit - stats_.bytes_in_use) return nullptr;
-    if (std::vector<void*>* kept = KeptLike(size); kept != nullptr) {
+    if (std::vector<void*>* kept = kept_->Like(size); kept != nullptr) {
       // What is enqueued from now on is later than what still uses it.
       if (!kept->empty()) {
         block = kept->back();
         kept->pop_back();
-        stats_.bytes_cached -= size;
+        kept_->bytes -= size;
       } else {
         kept->reserve(kept->capacity() + 1);  // `Free` needs no memory.
       }
@@ -254,7 +282,7 @@ void* CudaAllocator::Allocate(size_t bytes) {
     Add(block, static_cast<size_t>(size));
     return block;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::mutex> lock(kept_->mutex);
   stats_.bytes_in_use -= size;
   return nullptr;
 }
@@ -263,12 +291,12 @@ void CudaAllocator::Free(void* block, size_t bytes) {
   const auto size = static_cast<int64_t>(SizeOf(bytes));
   Remove(block);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(kept_->mutex);
     stats_.bytes_in_use -= size;
-    std::vector<void*>* const kept = KeptLike(size);
-    if (kept != nullptr && stats_.bytes_cached + size <= kMostKept) {
+    std::vector<void*>* const kept = kept_->Like(size);
+    if (kept != nullptr && kept_->bytes + size <= KeptBlocks::kMost) {
       kept->push_back(block);
-      stats_.bytes_cached += size;
+      kept_->bytes += size;
       return;
     }
   }
@@ -277,13 +305,15 @@ void CudaAllocator::Free(void* block, size_t bytes) {
 }
 
 AllocatorStats CudaAllocator::stats() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return stats_;
+  std::lock_guard<std::mutex> lock(kept_->mutex);
+  AllocatorStats stats = stats_;
+  stats.bytes_cached = kept_->bytes;
+  return stats;
 }
 
 void CudaAllocator::set_limit(int64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  stats_.bytes_limit = bytes > 0 ? std::min(bytes, capacity_) : capacity_;
+  std::lock_guard<std::mutex> lock(kept_->mutex);
+  stats_.bytes_limit = LimitFor(bytes);
 }
 
 std::string CudaAllocator::Remark() const {
@@ -302,12 +332,12 @@ absl::Status CudaAllocator::Broken() const {
 void CudaAllocator::Trim() {
   Use(card_);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (std::vector<void*>& blocks : kept_) {
+    std::lock_guard<std::mutex> lock(kept_->mutex);
+    for (std::vector<void*>& blocks : kept_->blocks) {
       for (void* block : blocks) Taken(cudaFreeAsync(block, compute_));
       blocks.clear();
     }
-    stats_.bytes_cached = 0;
+    kept_->bytes = 0;
   }
   // Blocks whose turn has not come would stay in the pool.
   Taken(cudaStreamSynchronize(compute_));
@@ -387,7 +417,7 @@ void PinnedAllocator::Trim() {
 Allocator* CudaDevice::allocator(MemorySpace space) const {
   switch (space) {
     case MemorySpace::kDevice:
-      return card_->memory.get();
+      return memory_.get();
     case MemorySpace::kPinned:
       return PinnedAllocator::Get();
     case MemorySpace::kHost:
@@ -413,6 +443,13 @@ bool CudaDevice::Poll() {
   Card* const card = card_;  // Whoever is told may end the device.
   const bool computed = card->compute->Poll();
   return card->download->Poll() || computed;
+}
+
+int64_t CudaDevice::FreeMemory() const {
+  const absl::StatusOr<int64_t> card = FreeMemoryOf(number_);
+  if (!card.ok()) return 0;
+  const AllocatorStats stats = memory_->stats();
+  return std::min(stats.bytes_limit - stats.bytes_in_use, *card + stats.bytes_cached);
 }
 
 absl::Status CudaDevice::Copy(const Tensor& from, const Tensor& to, Stream* stream) {
@@ -443,43 +480,62 @@ absl::StatusOr<int> CudaFactory::NumAvailable() {
 }
 
 absl::StatusOr<int64_t> CudaFactory::FreeMemory(int number) {
-  size_t free = 0, total = 0;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t free, FreeMemoryOf(number));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = cards_.find(number);
+  if (found == cards_.end() || found->second == nullptr) return free;
+  // All devices keep freed blocks together.
+  return free + found->second->memories.front()->stats().bytes_cached;
+}
+
+absl::StatusOr<std::unique_ptr<Card>> CudaFactory::OpenCard(int number) {
+  auto card = std::make_unique<Card>();
   const std::string which = StrCat("card ", number);
-  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(number), which));
-  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), which));
-  return static_cast<int64_t>(free);
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(number), StrCat("using ", which)));
+  for (auto* stream : {&card->compute, &card->upload, &card->download}) {
+    TROUPE_ASSIGN_OR_RETURN(*stream, CudaStream::Make(number));
+  }
+  TROUPE_ASSIGN_OR_RETURN(card->capacity, FreeMemoryOf(number));
+  cudaMemPool_t pool;
+  if (Taken(cudaDeviceGetDefaultMemPool(&pool, number)) == cudaSuccess) {
+    uint64_t keep = UINT64_MAX;  // What is freed is kept: the driver would ask the system for it.
+    Taken(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  }
+  return card;
+}
+
+std::shared_ptr<CudaAllocator> CudaFactory::MemoryOf(Card* card, int number) {
+  for (const std::shared_ptr<CudaAllocator>& memory : card->memories) {
+    if (memory.use_count() == 1 && memory->stats().bytes_in_use == 0) return memory;
+  }
+  card->memories.push_back(std::make_shared<CudaAllocator>(
+      number, static_cast<cudaStream_t>(card->compute->native()), card->capacity, &card->kept));
+  return card->memories.back();
 }
 
 absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(
     const DeviceName& name, int number, int64_t memory_limit,
     const std::shared_ptr<ComputePool>& pool) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const std::string which = StrCat("card ", number);
   cudaDeviceProp properties{};
-  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceProperties(&properties, number), which));
+  TROUPE_RETURN_IF_ERROR(
+      CudaStatus(cudaGetDeviceProperties(&properties, number), StrCat("card ", number)));
   Card*& card = cards_[number];
   if (card == nullptr) {
-    auto made = std::make_unique<Card>();
-    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(number), StrCat("using ", which)));
-    for (auto* stream : {&made->compute, &made->upload, &made->download}) {
-      TROUPE_ASSIGN_OR_RETURN(*stream, CudaStream::Make(number));
-    }
-    size_t free = 0, total = 0;
-    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), which));
-    made->memory = std::make_unique<CudaAllocator>(
-        number, static_cast<cudaStream_t>(made->compute->native()), static_cast<int64_t>(free));
-    card = made.release();
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Card> opened, OpenCard(number));
+    card = opened.release();
   }
-  TROUPE_RETURN_IF_ERROR(card->memory->Broken());
-  card->memory->set_limit(memory_limit);
+  std::shared_ptr<CudaAllocator> memory = MemoryOf(card, number);
+  TROUPE_RETURN_IF_ERROR(memory->Broken());
+  memory->Restart(memory_limit);
   DeviceAttributes attributes;
   attributes.name = name.ToString();
   attributes.type = "GPU";
-  attributes.memory_limit = card->memory->stats().bytes_limit;
+  attributes.memory_limit = memory->stats().bytes_limit;
   attributes.incarnation = (uint64_t{std::random_device()()} << 32 | std::random_device()()) | 1u;
   attributes.description = StrCat(properties.name, ", compute capability ", properties.major, ".",
                                   properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB");
-  return std::make_unique<CudaDevice>(std::move(attributes), number, card, pool);
+  return std::make_unique<CudaDevice>(std::move(attributes), number, card, std::move(memory), pool);
 }
 
 absl::StatusOr<int64_t> CudaFactory::TotalMemory(int number) {

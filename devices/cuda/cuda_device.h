@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -63,12 +64,31 @@ class CudaStream final : public Stream {
   std::thread thread_;
 };
 
-/// Memory of a card, from the driver's pool, in the order of the compute stream. Blocks that are
-/// freed stay in the pool; small ones are kept here, by their sizes: the driver takes longer for
-/// one than its kernel. Thread-safe.
+/// Small blocks that devices of a card have freed, by their sizes: the driver takes longer for one
+/// than its kernel.
+struct KeptBlocks {
+  /// Blocks of up to so many classes of so many bytes are kept,
+  static constexpr size_t kClassBytes = 512, kSmallClasses = 512;
+  /// and so many bytes of them.
+  static constexpr int64_t kMost = 64 << 20;
+
+  /// Those of a size; nullptr: it is none of these classes. The lock is held.
+  std::vector<void*>* Like(int64_t size);
+
+  std::mutex mutex;
+  std::array<std::vector<void*>, kSmallClasses> blocks;
+  int64_t bytes = 0;
+};
+
+/// Memory of a card, from the driver's pool, in the order of the compute stream, for one device:
+/// what it has in use is counted and limited for itself. Blocks that are freed stay in the pool,
+/// or in `kept`, for all devices of the card. Thread-safe.
 class CudaAllocator final : public Allocator, public LiveBlocks {
  public:
-  CudaAllocator(int card, cudaStream_t compute, int64_t capacity);
+  CudaAllocator(int card, cudaStream_t compute, int64_t capacity, KeptBlocks* kept);
+
+  /// For another device, when nothing is in use.
+  void Restart(int64_t limit);
 
   std::string_view name() const override { return name_; }
   MemorySpace space() const override { return MemorySpace::kDevice; }
@@ -82,22 +102,18 @@ class CudaAllocator final : public Allocator, public LiveBlocks {
   absl::Status Broken() const override;
 
  private:
-  /// Blocks of up to so many classes of so many bytes are kept,
-  static constexpr size_t kClassBytes = 512, kSmallClasses = 512;
-  /// and so many bytes of them.
-  static constexpr int64_t kMostKept = 64 << 20;
   /// Of a block that was asked for.
   static size_t SizeOf(size_t bytes);
-  /// Those of a size; nullptr: it is none of these classes.
-  std::vector<void*>* KeptLike(int64_t size);
+  int64_t LimitFor(int64_t wanted) const {
+    return wanted > 0 ? std::min(wanted, capacity_) : capacity_;
+  }
 
   const int card_;
   const cudaStream_t compute_;
   const int64_t capacity_;
   const std::string name_;
-  mutable std::mutex mutex_;
-  std::array<std::vector<void*>, kSmallClasses> kept_;
-  AllocatorStats stats_;
+  KeptBlocks* const kept_;
+  AllocatorStats stats_;  ///< Guarded by the lock of `kept_`, which every call needs.
 };
 
 /// Host memory that cards copy from and to without staging. Blocks that are freed are kept, by
@@ -121,21 +137,31 @@ class PinnedAllocator final : public Allocator {
   AllocatorStats stats_;
 };
 
-/// What a card has for all devices that are made of it, one after the other. Never destroyed:
-/// tensors may outlive sessions.
+/// What a card has for all devices that are made of it. Never destroyed: tensors may outlive
+/// sessions.
 struct Card {
   std::unique_ptr<CudaStream> compute, upload, download;
-  std::unique_ptr<CudaAllocator> memory;
+  int64_t capacity = 0;  ///< Bytes that it had for the process when that began to use it.
+  KeptBlocks kept;
+  /// Of devices; those whose device and tensors have ended are used again.
+  std::vector<std::shared_ptr<CudaAllocator>> memories;
 };
 
 class CudaDevice final : public Device, public Pollable {
  public:
-  CudaDevice(DeviceAttributes attributes, int number, Card* card, std::shared_ptr<ComputePool> pool)
-      : Device(std::move(attributes)), number_(number), card_(card), pool_(std::move(pool)) {}
+  CudaDevice(DeviceAttributes attributes, int number, Card* card,
+             std::shared_ptr<CudaAllocator> memory, std::shared_ptr<ComputePool> pool)
+      : Device(std::move(attributes)),
+        number_(number),
+        card_(card),
+        memory_(std::move(memory)),
+        pool_(std::move(pool)) {}
 
   int number() const { return number_; }
   /// Makes the calls that this thread makes of CUDA go to the card.
   void Use() const { cudaSetDevice(number_); }
+  /// What can be allocated in all: as its limit and the card allow.
+  int64_t FreeMemory() const;
 
   Allocator* allocator(MemorySpace space) const override;
   MemorySpace memory_space() const override { return MemorySpace::kDevice; }
@@ -147,6 +173,7 @@ class CudaDevice final : public Device, public Pollable {
  private:
   const int number_;
   Card* const card_;
+  const std::shared_ptr<CudaAllocator> memory_;
   const std::shared_ptr<ComputePool> pool_;
 };
 
@@ -162,6 +189,10 @@ class CudaFactory final : public DeviceFactory {
   absl::StatusOr<int64_t> TotalMemory(int number) override;
 
  private:
+  static absl::StatusOr<std::unique_ptr<Card>> OpenCard(int number);
+  /// That of a new device; the lock is held.
+  static std::shared_ptr<CudaAllocator> MemoryOf(Card* card, int number);
+
   std::mutex mutex_;
   std::map<int, Card*> cards_;
   std::map<std::pair<int, int>, bool> connected_;  ///< From, to.

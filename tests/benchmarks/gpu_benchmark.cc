@@ -16,8 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/runtime.h"
 #include "api/program/command_line.h"
-#include "devices/device_registry.h"
+#include "devices/device.h"
 #include "tests/benchmarks/gpu_graphs.h"
 
 namespace troupe::benchmarks {
@@ -99,15 +100,15 @@ int Fail(const std::string& row, const absl::Status& status) {
   return 1;
 }
 
-/// The most memory that the device has had in use; 0: it is the host.
-int64_t PeakBytes(const std::string& type) {
-  const auto devices = DeviceRegistry::Global()->MakeDevices("peak", 0, {{type, {}}}, nullptr);
-  if (!devices.ok() || devices->back()->memory_space() != MemorySpace::kDevice) return 0;
-  return devices->back()->allocator(MemorySpace::kDevice)->stats().peak_bytes_in_use;
+/// The most memory that the session's last device has had in use; 0: it is the host.
+int64_t PeakBytes(const Session& session) {
+  const Device& device = *session.runtime()->devices().back()->device;
+  if (device.memory_space() != MemorySpace::kDevice) return 0;
+  return device.allocator(MemorySpace::kDevice)->stats().peak_bytes_in_use;
 }
 
 absl::Status Answer(const std::function<absl::Status()>& step, double seconds, int per,
-                    const std::string& type) {
+                    const Session& session) {
   using Clock = std::chrono::steady_clock;
   const auto after = [](double s) {
     return Clock::now() +
@@ -127,7 +128,7 @@ absl::Status Answer(const std::function<absl::Status()>& step, double seconds, i
   std::sort(micros.begin(), micros.end());
   std::printf("{\"runs\": %zu, \"min_us\": %.4f, \"median_us\": %.4f, \"peak_bytes\": %" PRId64
               "}\n",
-              micros.size(), micros[0], micros[micros.size() / 2], PeakBytes(type));
+              micros.size(), micros[0], micros[micros.size() / 2], PeakBytes(session));
   std::fflush(stdout);
   return absl::OkStatus();
 }
@@ -152,7 +153,7 @@ int Measure(const Row& row, const std::string& type) {
     return (*session)->Run(work.feeds, work.fetches, work.targets).status();
   };
   for (std::string line; std::getline(std::cin, line);) {
-    const absl::Status status = Answer(step, std::atof(line.c_str()), work.per, type);
+    const absl::Status status = Answer(step, std::atof(line.c_str()), work.per, **session);
     if (!status.ok()) return Fail(row.name, status);
   }
   return 0;

@@ -266,22 +266,64 @@ TEST(CardMemory, SmallBlocksAreKeptBySize) {
 }
 
 TEST(CardMemory, AFractionIsOfWhatIsFree) {
-  const auto card = MakeCard({.memory_fraction = 0.25});
-  const int64_t limit = card->allocator(MemorySpace::kDevice)->stats().bytes_limit;
-  const auto whole = MakeCard({.memory_fraction = 1});
-  const int64_t all = whole->allocator(MemorySpace::kDevice)->stats().bytes_limit;
-  EXPECT_NEAR(static_cast<double>(limit), 0.25 * static_cast<double>(all), 1 << 20);
+  const auto limit = [](double fraction) {
+    return static_cast<double>(MakeCard({.memory_fraction = fraction})->attributes().memory_limit);
+  };
+  const double all = limit(1);
+  EXPECT_NEAR(limit(0.25), 0.25 * all, 1 << 20);
+  const auto card = MakeCard();
+  Allocator* const memory = card->allocator(MemorySpace::kDevice);
+  const auto half = static_cast<size_t>(all / 2);
+  void* const block = memory->Allocate(half);
+  ASSERT_NE(block, nullptr);
+  EXPECT_NEAR(limit(1), 0.5 * all, 1 << 20);
+  memory->Free(block, half);
+  EXPECT_NEAR(limit(0.25), 0.25 * all, 1 << 20) << "what the pool keeps is free";
+  memory->Trim();
+}
+
+TEST(CardMemory, EachDeviceHasALimitOfItsOwn) {
+  constexpr size_t kMiB = 1 << 20;
+  const auto first = MakeCard(), second = MakeCard({.memory_limit = kMiB});
+  Allocator* const large = first->allocator(MemorySpace::kDevice);
+  Allocator* const small = second->allocator(MemorySpace::kDevice);
+  void* const blocks[] = {large->Allocate(4 * kMiB), small->Allocate(kMiB),
+                          large->Allocate(4 * kMiB)};
+  for (void* block : blocks) EXPECT_NE(block, nullptr);
+  EXPECT_EQ(small->Allocate(1), nullptr);
+  EXPECT_EQ(large->stats().bytes_in_use, 8 * kMiB);
+  EXPECT_EQ(small->stats().bytes_in_use, kMiB);
+  large->Free(blocks[0], 4 * kMiB);
+  small->Free(blocks[1], kMiB);
+  large->Free(blocks[2], 4 * kMiB);
+}
+
+TEST(CardMemory, OutlivesItsDeviceForItsBlocks) {
+  auto card = MakeCard({.memory_limit = 1 << 20});
+  Allocator* const before = card->allocator(MemorySpace::kDevice);
+  void* const block = before->Allocate(1000);
+  card = MakeCard({.memory_limit = 2 << 20});
+  EXPECT_NE(card->allocator(MemorySpace::kDevice), before);
+  EXPECT_EQ(card->allocator(MemorySpace::kDevice)->stats().bytes_in_use, 0);
+  before->Free(block, 1000);
+  std::vector<std::unique_ptr<Device>> cards;
+  const auto is_before = [&](const auto& made) {
+    return made->allocator(MemorySpace::kDevice) == before;
+  };
+  while (cards.size() < 100 && std::none_of(cards.begin(), cards.end(), is_before)) {
+    cards.push_back(MakeCard({.memory_limit = 3 << 20}));
+  }
+  ASSERT_LT(cards.size(), 100u) << "it is used again";
+  EXPECT_EQ(before->stats().bytes_limit, 3 << 20);
+  EXPECT_EQ(before->stats().num_allocs, 0);
 }
 
 TEST(CardMemory, IsTakenAtOnceIfItMayNotGrow) {
-  const auto first = MakeCard();
-  Allocator* const memory = first->allocator(MemorySpace::kDevice);
-  const AllocatorStats before = memory->stats();
   const auto card = MakeCard({.memory_fraction = 0.5, .allow_growth = false});
-  const AllocatorStats after = memory->stats();
-  EXPECT_EQ(after.bytes_in_use, before.bytes_in_use);
-  EXPECT_EQ(after.num_allocs, before.num_allocs + 1);
-  EXPECT_GE(after.peak_bytes_in_use, after.bytes_limit);
+  const AllocatorStats taken = card->allocator(MemorySpace::kDevice)->stats();
+  EXPECT_EQ(taken.bytes_in_use, 0);
+  EXPECT_EQ(taken.num_allocs, 1);
+  EXPECT_EQ(taken.peak_bytes_in_use, taken.bytes_limit);
   const auto two_much = DeviceRegistry::Global()->MakeDevices(
       "j", 0, {{"GPU", {.memory_limit = int64_t{1} << 50, .allow_growth = false}}}, nullptr);
   // The limit is what the card has, of which other processes may have some.

@@ -43,6 +43,11 @@ struct CUevent_st {
   int card = -1;
   RefPtr<troupe::DeviceEvent> event;
 };
+struct CUmemPoolHandle_st {
+  int card = 0;
+  bool keeps = false;              ///< What is freed stays reserved.
+  int64_t reserved = 0, used = 0;  ///< Bytes.
+};
 
 namespace {
 
@@ -73,6 +78,7 @@ struct Card {
   std::unique_ptr<troupe::Device> device;
   int num_streams = 0;
   std::map<void*, size_t> sizes;  ///< Of blocks.
+  CUmemPoolHandle_st pool;
 };
 
 struct Cards {
@@ -109,8 +115,29 @@ Card* Find(int number) {
   Card& card = AllCards().cards[number];
   if (card.device == nullptr) {
     card.device = *AllCards().factory->Create({"localhost", 0, 0, "CARD", number}, number, 0, {});
+    card.pool.card = number;
   }
   return &card;
+}
+
+/// Has the pool use `bytes` more or less; false: it cannot get them.
+bool ChangeUse(CUmemPoolHandle_st* pool, int64_t bytes) {
+  const int64_t missing = pool->used + bytes - pool->reserved;
+  if (missing > 0) {
+    if (Taken(pool->card)->fetch_add(missing) + missing > kCardBytes) {
+      Taken(pool->card)->fetch_sub(missing);
+      return false;
+    }
+    pool->reserved += missing;
+  }
+  pool->used += bytes;
+  return true;
+}
+
+/// Gives the card what the pool does not use.
+void Release(CUmemPoolHandle_st* pool) {
+  Taken(pool->card)->fetch_sub(pool->reserved - pool->used);
+  pool->reserved = pool->used;
 }
 
 void* Reached(const void* address) {
@@ -306,11 +333,33 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int card) {
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  *pool = &Find(card)->pool;
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (attribute != cudaMemPoolAttrReleaseThreshold) return Result(cudaErrorInvalidValue);
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  pool->keeps = *static_cast<uint64_t*>(value) > 0;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  int64_t bytes = 0;
+  switch (attribute) {
+    case cudaMemPoolAttrReservedMemCurrent:
+      bytes = pool->reserved;
+      break;
+    case cudaMemPoolAttrUsedMemCurrent:
+      bytes = pool->used;
+      break;
+    default:
+      return Result(cudaErrorInvalidValue);
+  }
+  *static_cast<uint64_t*>(value) = static_cast<uint64_t>(bytes);
+  return cudaSuccess;
+}
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t) {
   return cudaSuccess;
 }
@@ -318,7 +367,11 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   *can = device != peer;
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  Release(pool);
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = kCardBytes;
   *free = static_cast<size_t>(std::max<int64_t>(0, kCardBytes - *Taken(current_card)));
@@ -330,15 +383,14 @@ cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
   Card* const card = Find(stream->card);
   const auto size = static_cast<int64_t>(bytes);
   *block = nullptr;
-  if (Taken(stream->card)->fetch_add(size) + size <= kCardBytes) {
-    *block = card->device->allocator(troupe::MemorySpace::kDevice)->Allocate(bytes);
-  }
+  if (!ChangeUse(&card->pool, size)) return Result(cudaErrorMemoryAllocation);
+  *block = card->device->allocator(troupe::MemorySpace::kDevice)->Allocate(bytes);
   if (*block == nullptr) {
-    Taken(stream->card)->fetch_sub(size);
+    ChangeUse(&card->pool, -size);
     return Result(cudaErrorMemoryAllocation);
   }
   card->sizes[*block] = bytes;
-  return cudaSuccess;
+  return Result(cudaSuccess);
 }
 cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   std::lock_guard<std::mutex> lock(AllCards().mutex);
@@ -347,7 +399,8 @@ cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   if (found == card->sizes.end()) return Result(cudaErrorInvalidValue);
   const size_t bytes = found->second;
   card->sizes.erase(found);
-  Taken(stream->card)->fetch_sub(static_cast<int64_t>(bytes));
+  ChangeUse(&card->pool, -static_cast<int64_t>(bytes));
+  if (!card->pool.keeps) Release(&card->pool);
   card->device->allocator(troupe::MemorySpace::kDevice)->Free(block, bytes);
   return Result(cudaSuccess);
 }
