@@ -174,9 +174,13 @@ absl::Status CudaStream::WaitFor(const RefPtr<DeviceEvent>& event) {
   return absl::UnimplementedError("a card cannot wait for an event of another type of device");
 }
 
-bool CudaStream::Done() const { return Query(stream_) != cudaErrorNotReady; }
+bool CudaStream::Done() const {
+  Use(card_);
+  return Query(stream_) != cudaErrorNotReady;
+}
 
 void CudaStream::WhenDone(std::function<void(absl::Status)> done) {
+  Use(card_);
   const cudaError_t now = Query(stream_);
   if (now != cudaErrorNotReady) return done(CudaStatus(now, "the work of a stream"));
   Waiting waiting{Record(), std::move(done)};
@@ -352,6 +356,18 @@ PinnedAllocator* PinnedAllocator::Get() {
   return allocator;
 }
 
+void PinnedAllocator::AddCard(int card) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  cards_.insert(card);
+}
+
+void PinnedAllocator::UseSomeCard() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  int card = 0;
+  if (Taken(cudaGetDevice(&card)) == cudaSuccess && cards_.count(card) != 0) return;
+  if (!cards_.empty()) Use(*cards_.begin());
+}
+
 void* PinnedAllocator::Allocate(size_t bytes) {
   if (bytes > size_t{1} << 46) return nullptr;
   const size_t size = PinnedSize(bytes);
@@ -372,6 +388,7 @@ void* PinnedAllocator::Allocate(size_t bytes) {
       return block;
     }
   }
+  UseSomeCard();
   void* block = nullptr;
   if (Taken(cudaHostAlloc(&block, size, cudaHostAllocPortable)) == cudaSuccess) return block;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -390,6 +407,7 @@ void PinnedAllocator::Free(void* block, size_t bytes) {
       return;
     }
   }
+  UseSomeCard();
   Taken(cudaFreeHost(block));
 }
 
@@ -404,6 +422,7 @@ void PinnedAllocator::set_limit(int64_t bytes) {
 }
 
 void PinnedAllocator::Trim() {
+  UseSomeCard();
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& [size, blocks] : free_) {
     for (void* block : blocks) Taken(cudaFreeHost(block));
@@ -501,6 +520,7 @@ absl::StatusOr<std::unique_ptr<Card>> CudaFactory::OpenCard(int number) {
     uint64_t keep = UINT64_MAX;  // What is freed is kept: the driver would ask the system for it.
     Taken(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
   }
+  PinnedAllocator::Get()->AddCard(number);
   return card;
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -122,6 +123,8 @@ class PinnedAllocator final : public Allocator {
  public:
   /// The only instance, never destroyed.
   static PinnedAllocator* Get();
+  /// The process uses a card.
+  void AddCard(int card);
 
   std::string_view name() const override { return "pinned"; }
   MemorySpace space() const override { return MemorySpace::kPinned; }
@@ -132,7 +135,12 @@ class PinnedAllocator final : public Allocator {
   void Trim() override;
 
  private:
+  /// Makes calls of this thread go to a card that the process uses, unless they do: those of a
+  /// thread that has chosen none would open card 0.
+  void UseSomeCard() const;
+
   mutable std::mutex mutex_;
+  std::set<int> cards_;
   std::map<size_t, std::vector<void*>> free_;
   AllocatorStats stats_;
 };

@@ -9,15 +9,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "api/program/child_process.h"
 #include "api/troupe.h"
+#include "devices/device_registry.h"
 #include "graph/protos/stats.pb.h"
 
 namespace troupe {
@@ -160,13 +163,14 @@ TEST(BadCards, ANodeThatAsksForOneThatIsNotThere) {
 
 /// y = x + x + ... on the card, of a placeholder x.
 struct Sum {
-  explicit Sum(int64_t limit = 0) {
+  explicit Sum(int64_t limit = 0, std::vector<int> visible = {}) {
     Scope s = Scope::NewRoot();
     const Scope card = s.WithDevice("/device:GPU:0");
     x = ops::Placeholder(s.WithOpName("x"), ElementType::kFloat);
     y = ops::Add(card.WithOpName("y"), x, x);
     SessionOptions options;
     options.devices["GPU"].memory_limit = limit;
+    options.devices["GPU"].visible = std::move(visible);
     session = Session::Create(s.graph(), options).value();
   }
   absl::Status Run(int64_t num_elements) {
@@ -208,6 +212,55 @@ TEST(BadCards, OneThatIsLost) {
     EXPECT_TRUE(said.find("GPU:0") != std::string::npos || said.find("card 0") != std::string::npos)
         << when << ": " << said;
   }
+}
+
+/// A card whose number is not 0, asked by threads that have chosen none.
+void AskTheSecondCard() {
+  auto devices =
+      DeviceRegistry::Global()->MakeDevices("j", 0, {{"GPU", {.visible = {1}}}}, nullptr);
+  Say(devices.status());
+  Device* const card = devices->back().get();
+  const auto apart = [](const std::function<void()>& body) { std::thread(body).join(); };
+  Allocator* const pinned = card->allocator(MemorySpace::kPinned);
+  apart([pinned] {
+    void* const block = pinned->Allocate(1000);
+    Say(block != nullptr ? "OK" : "no pinned memory");
+    pinned->Free(block, 1000);
+  });
+  apart([pinned] { pinned->Trim(); });
+  constexpr int64_t kElements = 1 << 20;
+  const Tensor large = Tensor::Uninitialized(ElementType::kFloat, Shape({kElements}));
+  const Tensor there = *Upload(card, large);
+  apart([card] {
+    std::promise<absl::Status> done;
+    card->stream(StreamUse::kUpload)->WhenDone([&](absl::Status status) {
+      done.set_value(std::move(status));
+    });
+    Say(done.get_future().get());
+  });
+  // It may be quicker than this thread, but not every time.
+  Stream* const upload = card->stream(StreamUse::kUpload);
+  bool busy = false;
+  for (int attempt = 0; attempt < 100 && !busy; ++attempt) {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(card->Copy(large, there, upload).ok());
+    apart([upload, &busy] { busy = !upload->Done(); });
+  }
+  Say(busy ? "OK" : "always done");
+  while (!upload->Done()) std::this_thread::yield();
+}
+
+// Card 0 is not ours: what comes to it would make a context there.
+TEST(BadCards, OneThatIsNotToBeTouched) {
+  ChildProcess child = Child({}, AskTheSecondCard);
+  EXPECT_EQ(Heard(child), "OK");
+  for (const char* what : {"pinned memory", "WhenDone", "Done"}) {
+    EXPECT_EQ(Heard(child), "OK") << what;
+  }
+  ChildProcess steps = Child({}, [] {
+    Sum sum(/*limit=*/0, /*visible=*/{1});
+    for (int i = 0; i < 5; ++i) Say(sum.Run(1 << 18));
+  });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Heard(steps), "OK");
 }
 
 // The host waits instead: nobody is told of a copy that is still to be made.

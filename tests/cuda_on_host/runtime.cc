@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -101,6 +102,12 @@ int NumCards() { return static_cast<int>(Setting("CUDA_ON_HOST_CARDS", 2)); }
 int Driver() { return static_cast<int>(Setting("CUDA_ON_HOST_DRIVER", CUDART_VERSION)); }
 bool Lost() { return AllCards().launches.load() > AllCards().lost_after; }
 
+/// Whether somebody has chosen the card: what comes to another one would make a context there.
+std::atomic<bool>* Opened(int card) {
+  static std::array<std::atomic<bool>, 64> opened;
+  return &opened.at(static_cast<size_t>(card));
+}
+
 thread_local int current_card = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -108,6 +115,11 @@ cudaError_t Result(cudaError_t error) {
   if (error == cudaSuccess && Lost()) error = cudaErrorLaunchFailure;
   if (error != cudaSuccess) last_error = error;
   return error;
+}
+
+/// Of what needs the context of this thread's card.
+cudaError_t InContext(cudaError_t error) {
+  return Result(Opened(current_card)->load() ? error : cudaErrorDeviceUninitialized);
 }
 
 /// The card's device; the lock is held.
@@ -177,7 +189,7 @@ cudaError_t EnqueueWork(cudaStream_t stream, std::function<void()> work) {
   stream->stream->Enqueue([work = std::move(work)] {
     if (!Lost()) work();
   });
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 
 void ReachAll(void* data, size_t bytes) {
@@ -224,6 +236,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= NumCards()) return Result(cudaErrorInvalidDevice);
   current_card = device;
+  Opened(device)->store(true);
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
@@ -293,21 +306,21 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return Result(Lost() || stream->stream->Done() ? cudaSuccess : cudaErrorNotReady);
+  return InContext(Lost() || stream->stream->Done() ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   while (!stream->stream->Done()) std::this_thread::yield();
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->event && !stream->stream->WaitFor(event->event).ok()) return cudaErrorUnknown;
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   if (Setting("CUDA_ON_HOST_NO_EVENTS", 0) != 0) return Result(cudaErrorMemoryAllocation);
   *event = new CUevent_st;
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
@@ -320,11 +333,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const bool reached = Lost() || !event->event || event->event->Reached();
-  return Result(reached ? cudaSuccess : cudaErrorNotReady);
+  return InContext(reached ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (event->event && !event->event->Reached()) std::this_thread::yield();
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (!start->event || !end->event) return Result(cudaErrorInvalidResourceHandle);
@@ -375,7 +388,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = kCardBytes;
   *free = static_cast<size_t>(std::max<int64_t>(0, kCardBytes - *Taken(current_card)));
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
   if (Lost()) return Result(cudaSuccess);
@@ -390,7 +403,7 @@ cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
     return Result(cudaErrorMemoryAllocation);
   }
   card->sizes[*block] = bytes;
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   std::lock_guard<std::mutex> lock(AllCards().mutex);
@@ -402,16 +415,17 @@ cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   ChangeUse(&card->pool, -static_cast<int64_t>(bytes));
   if (!card->pool.keeps) Release(&card->pool);
   card->device->allocator(troupe::MemorySpace::kDevice)->Free(block, bytes);
-  return Result(cudaSuccess);
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
   *block = nullptr;
+  if (const cudaError_t error = InContext(cudaSuccess); error != cudaSuccess) return error;
   *block = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return Result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 cudaError_t cudaFreeHost(void* block) {
   std::free(block);
-  return cudaSuccess;
+  return InContext(cudaSuccess);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
