@@ -1,6 +1,7 @@
 // Conv, Conv2D, Conv3D and the gradients of the latter: by cuDNN, or as one product of matrices.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -95,7 +96,7 @@ absl::StatusOr<Handle*> HandleOf(const Cudnn& cudnn, cudaStream_t stream) {
 }
 
 /// What a plan depends on: the stream, which stands for the card, and the problem.
-using Key = std::pair<cudaStream_t, std::array<int64_t, 26>>;
+using Key = std::pair<cudaStream_t, std::array<int64_t, 27>>;
 
 Key KeyOf(cudaStream_t stream, const ConvProblem& p) {
   const ConvShape& s = p.shape;
@@ -126,7 +127,8 @@ Key KeyOf(cudaStream_t stream, const ConvProblem& p) {
            c.stride,
            c.dilation,
            c.pad_before,
-           c.pad_after}};
+           c.pad_after,
+           p.most_workspace}};
 }
 
 /// `tensor`, or a copy of it at an address that cuDNN takes.
@@ -346,11 +348,31 @@ class ConvKernel : public Kernel {
                       "transposing a filter");
   }
 
+  /// With less workspace, and another plan for that, where there is no room for that of the best
+  /// one, as in TensorFlow.
   absl::Status Execute(KernelContext& ctx, const ConvShape& shape, const Operands& operands) const {
+    absl::Status status = ExecuteWithin(kMostWorkspace, ctx, shape, operands);
+    if (absl::IsResourceExhausted(status)) {
+      status = ExecuteWithin(RoomForWorkspace(ctx), ctx, shape, operands);
+    }
+    // Others have been quicker.
+    if (absl::IsResourceExhausted(status)) status = ExecuteWithin(0, ctx, shape, operands);
+    return status;
+  }
+
+  /// A power of two, or 0: there are few plans for a shape.
+  static int64_t RoomForWorkspace(const KernelContext& ctx) {
+    const int64_t free = static_cast<const CudaDevice*>(ctx.step().device)->FreeMemory();
+    const int64_t room = std::clamp<int64_t>(free, 0, kMostWorkspace);
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
+  }
+
+  absl::Status ExecuteWithin(int64_t most_workspace, KernelContext& ctx, const ConvShape& shape,
+                             const Operands& operands) const {
     static auto* const plans = new PlanCache<Key, ConvPlan>(kPlans);
     const cudaStream_t stream = StreamOf(ctx);
     TROUPE_ASSIGN_OR_RETURN(Handle* const handle, HandleOf(*cudnn_, stream));
-    const ConvProblem problem{op_, operands.input.type(), shape, AllowsTf32(), kMostWorkspace};
+    const ConvProblem problem{op_, operands.input.type(), shape, AllowsTf32(), most_workspace};
     const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const ConvPlan>> {
       std::lock_guard<std::mutex> lock(handle->mutex);
       TROUPE_ASSIGN_OR_RETURN(std::vector<ConvPlan> candidates,

@@ -36,8 +36,10 @@ enum Engine : int64_t {
   kNondeterministic,  ///< Gives nonsense.
   kTensorCore,        ///< Rounds float to TF32.
   kLarge,             ///< Needs more workspace than there is memory.
+  kRoomy,             ///< Needs as much as a small limit leaves no room for.
   kSlow,
   kGood,
+  kFrugal,  ///< Needs none.
   kFailsToRun,
   kEngines
 };
@@ -424,7 +426,18 @@ Status Check(const Node& node) {
   }
 }
 
-int64_t Workspace(int64_t engine) { return engine == kLarge ? int64_t{1} << 40 : kWorkspace; }
+int64_t Workspace(int64_t engine) {
+  switch (engine) {
+    case kLarge:
+      return int64_t{1} << 40;
+    case kRoomy:
+      return 1 << 20;
+    case kFrugal:
+      return 0;
+    default:
+      return kWorkspace;
+  }
+}
 
 /// The operation that a configuration or a plan is for.
 const Node& OperationOf(const Node& configuration) {
@@ -586,8 +599,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   const Convolution conv = Convolution::From(OperationOf(configuration));
   const Integers ids = pack.Many(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const Integers addresses = pack.Many(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  if (!pack.Has(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) ||
-      pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr) {
+  if (Workspace(configuration.engine) > 0 &&
+      (!pack.Has(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) ||
+       pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr)) {
     return Refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a workspace is needed");
   }
   std::array<void*, 3> data{};

@@ -1,4 +1,4 @@
-// What is said when the memory of a card runs out.
+// What is said, and done, when the memory of a card runs out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +37,35 @@ TEST(CardMemoryTest, TheErrorSaysWhatFillsIt) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
   }
   EXPECT_TRUE(session->Run(feeds, {a}).ok());
+}
+
+// On CUDA on the host the best plan wants 1 MiB, another 512 bytes, the last one none.
+TEST(CardMemoryTest, AConvolutionDoesWithLessWorkspace) {
+  const Scope s = Scope::NewRoot();
+  const Output x = ops::Placeholder(s, ElementType::kFloat);
+  const Output w = ops::Placeholder(s, ElementType::kFloat);
+  const Output y = ops::Conv2D(s.WithDevice("/device:GPU:0"), x, w, {1, 1, 1, 1}, "VALID");
+  const auto ones = [](const Shape& shape) {
+    const std::vector<float> values(static_cast<size_t>(shape.num_elements()), 1.0f);
+    return *Tensor::FromValues<float>(values, shape);
+  };
+  const FeedMap feeds = {{x, ones(Shape({1, 16, 16, 8}))}, {w, ones(Shape({3, 3, 8, 8}))}};
+  // The tensors, the filter twice, in blocks of 512 bytes.
+  constexpr int64_t kOperands = 8192 + 2 * 2560 + 6656;
+  for (const int64_t room : {2 << 20, 64 << 10, 512, 0}) {
+    SessionOptions options;
+    options.devices["GPU"].memory_limit = kOperands + room;
+    const auto session = Session::Create(s.graph(), options).value();
+    for (int run = 0; run < 2; ++run) {
+      const auto values = session->Run(feeds, {y});
+      ASSERT_TRUE(values.ok()) << room << ": " << values.status();
+      const Tensor& value = (*values)[0];
+      ASSERT_EQ(value.shape(), Shape({1, 14, 14, 8}));
+      for (int64_t i = 0; i < value.num_elements(); ++i) {
+        ASSERT_EQ(value.unchecked_data<float>()[i], 72) << room;
+      }
+    }
+  }
 }
 
 }  // namespace
