@@ -396,8 +396,11 @@ TEST(Uploads, OfMuchGoByPinnedMemory) {
   Tensor here = Tensor::Uninitialized(ElementType::kInt32, Shape({(9 << 18) + 7}));
   std::iota(here.mutable_data<int32_t>(), here.mutable_data<int32_t>() + here.num_elements(), 0);
   const Tensor large = *here.Clone();
+  const int64_t resting = pinned->stats().bytes_in_use;
   // The limit is on what is pinned meanwhile; 0: none.
   const auto upload_and_fetch = [&](int64_t limit) {
+    // Pieces are kept until somebody has noticed that they are copied.
+    while (pinned->stats().bytes_in_use > resting) std::this_thread::yield();
     const int64_t num_allocs = pinned->stats().num_allocs;
     if (limit > 0) pinned->set_limit(pinned->stats().bytes_in_use + limit);
     const absl::StatusOr<Tensor> there = Upload(card.get(), here);
