@@ -28,7 +28,7 @@ Output Filled(const Scope& scope, const Shape& shape, ElementType type, double v
 /// samples * factor + offset, leaving out what changes nothing.
 template <typename Attrs, typename Sampler>
 Initializer Sampled(Sampler sampler, double factor, double offset, std::optional<int64_t> seed) {
-  return [=](const Scope& scope, const Shape& shape, ElementType type) {
+  return [=](const Scope& scope, const Shape& shape, const Shape&, ElementType type) {
     const OpSeed s = OpSeed::For(scope, seed);
     Output samples =
         sampler(scope, ShapeOf(scope, shape), type, Attrs{.seed = s.seed, .seed2 = s.seed2});
@@ -46,7 +46,7 @@ OpSeed OpSeed::For(const Scope& scope, std::optional<int64_t> op_seed) {
 }
 
 Initializer ConstantInitializer(double value) {
-  return [value](const Scope& scope, const Shape& shape, ElementType type) {
+  return [value](const Scope& scope, const Shape& shape, const Shape&, ElementType type) {
     return Filled(scope, shape, type, value);
   };
 }
@@ -66,19 +66,19 @@ Initializer TruncatedNormalInitializer(double mean, double stddev, std::optional
 }
 
 Initializer VarianceScalingInitializer(const VarianceScaling& options) {
-  return [options](const Scope& scope, const Shape& shape, ElementType type) {
+  return [options](const Scope& scope, const Shape& shape, const Shape& whole, ElementType type) {
     if (!(options.scale > 0)) {
       scope.UpdateStatus(
           InvalidArgument("variance scaling: the scale must be positive, not ", options.scale));
       return Output();
     }
     double receptive = 1, inputs = 1, outputs = 1;
-    const int rank = shape.rank();
-    for (int i = 0; i + 2 < rank; ++i) receptive *= static_cast<double>(shape.dim(i));
-    if (rank == 1) inputs = outputs = static_cast<double>(shape.dim(0));
+    const int rank = whole.rank();
+    for (int i = 0; i + 2 < rank; ++i) receptive *= static_cast<double>(whole.dim(i));
+    if (rank == 1) inputs = outputs = static_cast<double>(whole.dim(0));
     if (rank >= 2) {
-      inputs = static_cast<double>(shape.dim(rank - 2)) * receptive;
-      outputs = static_cast<double>(shape.dim(rank - 1)) * receptive;
+      inputs = static_cast<double>(whole.dim(rank - 2)) * receptive;
+      outputs = static_cast<double>(whole.dim(rank - 1)) * receptive;
     }
     double n = inputs;
     if (options.mode == VarianceScaling::kFanOut) n = outputs;

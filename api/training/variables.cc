@@ -156,13 +156,21 @@ std::vector<ModelVariable> PartitionedVariable(const Scope& scope, const Shape& 
   slice.full_shape = shape;
   slice.offset.assign(static_cast<size_t>(shape.rank()), 0);
   slice.extent.assign(shape.dims().begin(), shape.dims().end());
+  Output whole;
+  if (!initializer.makes_parts()) {
+    whole = initializer(own.NewSubScope("initial_value"), shape, type);
+  }
   for (int part = 0; part < parts; ++part) {
     slice.extent[axis] = shape.dim(axis) / parts + (part < shape.dim(axis) % parts ? 1 : 0);
     const absl::StatusOr<Shape> part_shape = Shape::Create(slice.extent);
     if (!scope.ok() || !part_shape.ok()) break;  // Smaller than the whole: it can be created.
     const std::string part_name = StrCat("part_", part);
+    const Scope initial_value = own.NewSubScope(part_name + "/initial_value");
     const Output initial =
-        initializer(own.NewSubScope(part_name + "/initial_value"), *part_shape, type);
+        initializer.makes_parts()
+            ? initializer.Part(initial_value, *part_shape, shape, type)
+            : ops::Slice(initial_value, whole, Tensor::Vector<int64_t>(slice.offset),
+                         Tensor::Vector<int64_t>(slice.extent));
     variables.push_back(ModelVariable::Slice(own, initial, part_name, slice, trainable));
     slice.offset[axis] += slice.extent[axis];
   }

@@ -99,8 +99,9 @@ class ModelVariable {
 
 /// A variable of `shape` in `parts` variables, each with a block of rows (of slices along `axis`,
 /// if another one is given): the first `size % parts` have one more. They are called `name`/part_0
-/// and so on, and a checkpoint has them as one tensor `name`. InvalidArgument, in the scope, if
-/// there are more parts than rows.
+/// and so on, and a checkpoint has them as one tensor `name`. Random initializers draw the numbers
+/// of each part, scaled by the shape of the whole; of others' value the parts are slices: see
+/// `Initializer`. InvalidArgument, in the scope, if there are more parts than rows.
 std::vector<ModelVariable> PartitionedVariable(const Scope& scope, const Shape& shape, int parts,
                                                const Initializer& initializer,
                                                std::string_view name, int axis = 0,

@@ -78,12 +78,13 @@ Initializer LecunUniformInitializer(std::optional<int64_t> seed) {
 }
 
 Initializer UniformUnitScalingInitializer(double factor, std::optional<int64_t> seed) {
-  return [factor, seed](const Scope& scope, const Shape& shape, ElementType type) {
-    double inputs = 1;
-    for (int i = 0; i + 1 < shape.rank(); ++i) inputs *= static_cast<double>(shape.dim(i));
-    const double limit = std::sqrt(3.0 / std::max(inputs, 1.0)) * factor;
-    return RandomUniformInitializer(-limit, limit, seed)(scope, shape, type);
-  };
+  return
+      [factor, seed](const Scope& scope, const Shape& shape, const Shape& whole, ElementType type) {
+        double inputs = 1;
+        for (int i = 0; i + 1 < whole.rank(); ++i) inputs *= static_cast<double>(whole.dim(i));
+        const double limit = std::sqrt(3.0 / std::max(inputs, 1.0)) * factor;
+        return RandomUniformInitializer(-limit, limit, seed)(scope, shape, type);
+      };
 }
 
 Initializer IdentityInitializer(double gain) {

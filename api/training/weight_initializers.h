@@ -12,7 +12,8 @@ TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// What `value` holds, in the variable's shape and type. InvalidArgument, in the scope, unless it
-/// has as many elements, or one.
+/// has as many elements, or one. Parts of a variable are slices of it, as they are of an identity
+/// or an orthogonal matrix.
 Initializer ConstantInitializer(Tensor value);
 
 // `VarianceScaling` with ...

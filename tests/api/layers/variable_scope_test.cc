@@ -1,9 +1,13 @@
 #include "api/variable_scope.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 #include "api/control_flow.h"
 #include "api/training/optimizers.h"
+#include "api/training/weight_initializers.h"
 #include "graph/meta_graph.h"
 #include "graph/protos/meta_graph.pb.h"
 #include "tests/api/layers/run_graph.h"
@@ -124,11 +128,69 @@ TEST_F(VariableScopeTest, PartsAreSharedAndPutTogether) {
       VariableScope(s_, "c", {.partitioner = FixedSizePartitioner(2, 1)}), "w", {2, 3});
   const Output value = columns.Value(s_);
   Start();
-  EXPECT_THAT(Numbers(all), ElementsAre(0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 0, 1, 2, 3));
-  EXPECT_THAT(Numbers(found), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(Numbers(all), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
+  EXPECT_THAT(Numbers(found), ElementsAre(10, 11, 0, 1));
   EXPECT_EQ(Value(value).shape(), Shape({2, 3}));
   columns.Lookup(s_, {0});
   EXPECT_EQ(Code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(VariableScopeTest, PartsAreSlicesOfOneValue) {
+  const Scope net = VariableScope(s_, "net", {.partitioner = FixedSizePartitioner(3)});
+  const auto identity =
+      GetPartitionedVariable(net, "identity", {4, 2}, {.initializer = IdentityInitializer(5)});
+  const auto values = GetPartitionedVariable(
+      net, "values", {4}, {.initializer = ConstantInitializer(Floats({1, 2, 3, 4}, {4}))});
+  const auto turned = GetPartitionedVariable(
+      VariableScope(s_, "columns", {.partitioner = FixedSizePartitioner(2, 1)}), "orthogonal",
+      {3, 3}, {.initializer = OrthogonalInitializer()});
+  ASSERT_TRUE(s_.ok()) << s_.status();
+  EXPECT_EQ(turned.parts()[0].shape(), PartialShape({3, 2}));
+  const Output whole = turned.Value(s_);
+  const Output product = ops::MatMul(s_, whole, whole, {.transpose_a = true});
+  const Output identities = identity.Value(s_), all = values.Value(s_);
+  Start();
+  EXPECT_THAT(Numbers(identities), ElementsAre(5, 0, 0, 5, 0, 0, 0, 0));
+  EXPECT_THAT(Numbers(all), ElementsAre(1, 2, 3, 4));
+  const std::vector<float> ones = Numbers(product);
+  for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(ones[i], i % 4 == 0 ? 1 : 0, 1e-5);
+}
+
+TEST_F(VariableScopeTest, RandomPartsAreScaledByTheWhole) {
+  s_.SetGraphSeed(5);
+  const Scope net = VariableScope(s_, "net", {.partitioner = FixedSizePartitioner(4)});
+  const Shape shape = {4096, 16};
+  struct Row {
+    std::string name;
+    Initializer initializer;
+    double limit;
+  };
+  const Row rows[] = {{"glorot", nullptr, std::sqrt(6.0 / (4096 + 16))},
+                      {"he", HeUniformInitializer(), std::sqrt(6.0 / 4096)},
+                      {"unit", UniformUnitScalingInitializer(), std::sqrt(3.0 / 4096)}};
+  std::vector<PartitionedModelVariable> variables;
+  for (const Row& row : rows) {
+    variables.push_back(
+        GetPartitionedVariable(net, row.name, shape, {.initializer = row.initializer}));
+  }
+  // None of the nodes has the size of the whole.
+  for (const Node* node : s_.graph()->nodes()) {
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      EXPECT_NE(node->output_shape(i), PartialShape(shape)) << node->name();
+    }
+  }
+  Start();
+  for (size_t i = 0; i < 3; ++i) {
+    std::vector<float> first;
+    for (const ModelVariable& part : variables[i].parts()) {
+      const std::vector<float> values = Numbers(part.value());
+      const auto [least, most] = std::minmax_element(values.begin(), values.end());
+      EXPECT_NEAR(*least, -rows[i].limit, rows[i].limit / 500) << rows[i].name;
+      EXPECT_NEAR(*most, rows[i].limit, rows[i].limit / 500) << rows[i].name;
+      EXPECT_NE(values, first) << "each part draws its own numbers";
+      if (first.empty()) first = values;
+    }
+  }
 }
 
 TEST_F(VariableScopeTest, OtherPartsThanThereAreAreRefused) {
