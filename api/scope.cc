@@ -10,15 +10,6 @@
 
 namespace troupe {
 
-namespace {
-
-const std::shared_ptr<const VariableSettings>& NoVariableSettings() {
-  static const auto* none = new std::shared_ptr<const VariableSettings>(new VariableSettings);
-  return *none;
-}
-
-}  // namespace
-
 struct Scope::Shared {
   std::shared_ptr<Graph> graph;
   absl::Status status;
@@ -36,7 +27,7 @@ struct Scope::Local {
   std::vector<std::string> colocation;
   std::string container;
   std::shared_ptr<FlowContext> context;
-  std::shared_ptr<const VariableSettings> variables = NoVariableSettings();
+  std::shared_ptr<const VariableSettings> variables;
 };
 
 namespace {
@@ -133,9 +124,11 @@ ScopedSpec& ScopedSpec::Device(std::string device) {
 
 Scope Scope::NewRoot() { return Scope(std::make_shared<Graph>()); }
 
-Scope::Scope(std::shared_ptr<Graph> graph)
-    : shared_(std::make_shared<Shared>()), local_(std::make_shared<Local>()) {
+Scope::Scope(std::shared_ptr<Graph> graph) : shared_(std::make_shared<Shared>()) {
+  auto local = std::make_shared<Local>();
   shared_->graph = std::move(graph);
+  local->variables = std::make_shared<VariableSettings>();
+  local_ = std::move(local);
 }
 
 const std::shared_ptr<Graph>& Scope::graph() const { return shared_->graph; }

@@ -34,19 +34,27 @@ absl::Status CheckSame(const ModelVariable& variable, const Shape& shape, Elemen
                          ElementTypeName(type), " of shape ", shape.ToString());
 }
 
+/// The variable of that name, whose handle has it, too, in a graph that TensorFlow wrote.
+ModelVariable Named(const Graph& graph, const std::string& name) {
+  ModelVariable variable = ModelVariable::FromHandle(graph, name + "/handle");
+  return variable.valid() ? variable : ModelVariable::FromHandle(graph, name);
+}
+
 /// Of what is asked for with `options`, what is there; OK and invalid: nothing, and it may be made.
 absl::Status Find(const Scope& scope, const std::string& name, const Shape& shape, ElementType type,
                   ModelVariable* found) {
   const Reuse reuse = scope.variables()->reuse;
-  const ModelVariable there = ModelVariable::FromHandle(*scope.graph(), name + "/handle");
+  const ModelVariable there = Named(*scope.graph(), name);
   if (!there.valid()) {
     if (reuse != Reuse::kYes) return absl::OkStatus();
     return absl::NotFoundError(StrCat("variable '", name, "' does not exist, and its variable ",
                                       "scope reuses variables only"));
   }
   if (reuse == Reuse::kNo) {
-    return absl::AlreadyExistsError(StrCat(
-        "variable '", name, "' exists already; a variable scope with Reuse::kYes shares it"));
+    return absl::AlreadyExistsError(
+        StrCat("variable '", name,
+               "' exists already; use Reuse::kYes or kAuto to share it, or a variable ",
+               "scope of another name to make another one"));
   }
   TROUPE_RETURN_IF_ERROR(CheckSame(there, shape, type));
   *found = there;
@@ -138,7 +146,8 @@ Scope Within(const Scope& scope, const Scope& nodes, std::string prefix,
              const VariableScopeOptions& options) {
   auto settings = std::make_shared<VariableSettings>(*scope.variables());
   settings->prefix = std::move(prefix);
-  if (options.reuse && settings->reuse != Reuse::kYes) settings->reuse = *options.reuse;
+  settings->opened = std::make_shared<std::set<std::string>>();
+  if (options.reuse && *options.reuse != Reuse::kNo) settings->reuse = *options.reuse;
   if (options.initializer != nullptr) settings->initializer = options.initializer;
   if (options.regularizer != nullptr) settings->regularizer = options.regularizer;
   if (options.constraint != nullptr) settings->constraint = options.constraint;
@@ -146,6 +155,22 @@ Scope Within(const Scope& scope, const Scope& nodes, std::string prefix,
   if (options.type) settings->type = *options.type;
   if (options.getter != nullptr) settings->getters.push_back(options.getter);
   return nodes.WithVariables(std::move(settings));
+}
+
+/// A variable scope of a name that neither nodes nor variable scopes have.
+Scope WithUniqueName(const Scope& scope, std::string_view base,
+                     const VariableScopeOptions& options) {
+  scope.UpdateStatus(CheckName(base));
+  const VariableSettings& settings = *scope.variables();
+  const Scope top = Outside(scope).WithPrefix(settings.prefix);
+  std::string unique = top.UniqueName(base);
+  while (!settings.opened->insert(unique.substr(settings.prefix.size())).second) {
+    unique = top.UniqueName(base);
+  }
+  // Nodes and variables of one layer have one name where the prefixes are the same.
+  const bool same = settings.prefix == scope.prefix();
+  Scope nodes = same ? scope.WithPrefix(unique + "/") : scope.NewSubScope(base);
+  return Within(scope, nodes, unique + "/", options);
 }
 
 }  // namespace
@@ -210,19 +235,26 @@ Partitioner BySizePartitioner(int64_t max_bytes, int axis, int64_t max_parts) {
 Scope VariableScope(const Scope& scope, std::string_view name,
                     const VariableScopeOptions& options) {
   scope.UpdateStatus(CheckName(name));
-  return Within(scope, scope.NewSubScope(name), StrCat(scope.variables()->prefix, name, "/"),
-                options);
+  const VariableSettings& settings = *scope.variables();
+  settings.opened->emplace(name);
+  return Within(scope, scope.NewSubScope(name), StrCat(settings.prefix, name, "/"), options);
+}
+
+Scope DefaultVariableScope(const Scope& scope, std::string_view base,
+                           const VariableScopeOptions& options) {
+  const VariableSettings& settings = *scope.variables();
+  // There variables may be those of other roots, or of an imported graph.
+  if (settings.prefix.empty()) return WithUniqueName(scope, base, options);
+  std::string name(base);
+  for (int i = 1; settings.opened->contains(name); ++i) name = StrCat(base, "_", i);
+  return VariableScope(scope, name, options);
 }
 
 Scope UniqueVariableScope(const Scope& scope, std::string_view base,
                           const VariableScopeOptions& options) {
-  scope.UpdateStatus(CheckName(base));
-  // Nodes and variables of one layer have one name where the prefixes are the same.
-  const std::string& prefix = scope.variables()->prefix;
-  std::string unique = Outside(scope).WithPrefix(prefix).UniqueName(base);
-  const bool same = prefix == scope.prefix();
-  Scope nodes = same ? scope.WithPrefix(unique + "/") : scope.NewSubScope(base);
-  return Within(scope, nodes, unique + "/", options);
+  auto nobody = std::make_shared<VariableSettings>(*scope.variables());
+  nobody->reuse = Reuse::kNo;
+  return WithUniqueName(scope.WithVariables(std::move(nobody)), base, options);
 }
 
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,

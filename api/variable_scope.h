@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +38,7 @@ inline constexpr char kUpdateOps[] = "update_ops";
 
 /// Whether `GetVariable` may find a variable that is there.
 enum class Reuse {
-  kNo,    ///< It makes one; AlreadyExists if there is one of the name.
+  kNo,    ///< It makes one; AlreadyExists if there is one of the name. The default.
   kYes,   ///< It finds one; NotFound if there is none.
   kAuto,  ///< It finds one, else it makes one.
 };
@@ -76,7 +78,7 @@ using VariableGetter = std::function<ModelVariable(
 
 /// What a variable scope gives the variables within. A value.
 struct VariableScopeOptions {
-  /// Not set: as the scope around says; kYes of a scope holds for all scopes within.
+  /// Not set, or kNo: as the scope around says. kYes and kAuto hold for all scopes within.
   std::optional<Reuse> reuse = std::nullopt;
   /// Not set (null): as the scope around says.
   Initializer initializer = nullptr;
@@ -98,6 +100,9 @@ struct VariableSettings {
   Partitioner partitioner;
   ElementType type = ElementType::kFloat;
   std::vector<VariableGetter> getters;  ///< From the outermost to the innermost.
+  /// Names of the variable scopes opened directly within, since this one was entered: what
+  /// `DefaultVariableScope` tells names apart by. Shared by the scopes of one entry.
+  std::shared_ptr<std::set<std::string>> opened = std::make_shared<std::set<std::string>>();
 };
 
 /// A scope in which variables are called `name/...` under the variable scope around, whatever the
@@ -105,7 +110,15 @@ struct VariableSettings {
 /// in the scope, for a name that is empty or has an empty part.
 Scope VariableScope(const Scope& scope, std::string_view name,
                     const VariableScopeOptions& options = {});
-/// The same with a name that is made unique among nodes and variables: "dense", "dense_1".
+/// The same with the first of the names `base`, `base_1` and so on that this entry of the variable
+/// scope around has not opened yet. Each call of `VariableScope` is an entry and counts anew:
+/// whoever enters a scope again and opens the same ones in the same order gets the same names, and
+/// finds the variables if the scope reuses them. At the top, which is entered once, names are
+/// unique among nodes, too.
+Scope DefaultVariableScope(const Scope& scope, std::string_view base,
+                           const VariableScopeOptions& options = {});
+/// The same with a name that is made unique among nodes and variables, for variables that nobody
+/// shares: within, nothing is reused unless the options say so.
 Scope UniqueVariableScope(const Scope& scope, std::string_view base,
                           const VariableScopeOptions& options = {});
 
@@ -126,9 +139,10 @@ struct VariableRequest {
 };
 
 /// The variable `name` of the variable scope. It is made outside of any branch or loop that the
-/// scope is in, and without its control inputs. Errors are the scope's, and the result is invalid:
-/// see `Reuse`; InvalidArgument if the variable that is there has another shape or type, or if a
-/// node has the variable's name.
+/// scope is in, and without its control inputs. It is found by the name of its handle,
+/// "net/w/handle" or, in a graph that TensorFlow wrote, "net/w". Errors are the scope's, and the
+/// result is invalid: see `Reuse`; InvalidArgument if the variable that is there has another shape
+/// or type, or if a node has the variable's name.
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,
                           const VariableOptions& options = {});
 

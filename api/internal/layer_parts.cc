@@ -53,10 +53,10 @@ Output ReshapeLike(const Scope& scope, const Output& y, const Output& like, int 
 }
 
 Scope LayerScope(const Scope& scope, const std::string& name, const char* base) {
-  return name.empty() ? UniqueVariableScope(scope, base) : VariableScope(scope, name);
+  return name.empty() ? DefaultVariableScope(scope, base) : VariableScope(scope, name);
 }
 
-Output Weights(const Scope& scope, const char* name, absl::Span<const int64_t> sizes,
+Output Weights(const Scope& scope, std::string_view name, absl::Span<const int64_t> sizes,
                const VariableOptions& options) {
   const absl::StatusOr<Shape> shape = Shape::Create(sizes);
   scope.UpdateStatus(shape.status());

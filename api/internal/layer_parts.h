@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -27,12 +28,12 @@ bool HasRank(const Scope& scope, const char* layer, const Output& x, int rank);
 Output ReshapeLike(const Scope& scope, const Output& y, const Output& like, int axis,
                    const std::vector<int32_t>& sizes);
 
-/// The variable scope of a layer: `name`, or `base` made unique.
+/// The variable scope of a layer: `name`, or a default one of `base`.
 Scope LayerScope(const Scope& scope, const std::string& name, const char* base);
 
 /// A variable's value, put together if it is in parts. InvalidArgument, in the scope, for sizes
 /// that are no shape.
-Output Weights(const Scope& scope, const char* name, absl::Span<const int64_t> sizes,
+Output Weights(const Scope& scope, std::string_view name, absl::Span<const int64_t> sizes,
                const VariableOptions& options);
 
 /// The same of "kernel", or another name, as the options say.

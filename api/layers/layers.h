@@ -5,11 +5,17 @@
 ///     h = layers::MaxPooling2D(s, h, {2, 2}, {2, 2});
 ///     h = layers::Dense(s, layers::Flatten(s, h), 10);
 ///
-/// A layer finds its variables by `GetVariable` (`api/variable_scope.h`): without a name it is
-/// called after its kind, "dense", "dense_1" and so on; with a name, in a variable scope that
-/// reuses variables, it shares those of an earlier call. Sizes that variables depend on must be
-/// known when the graph is built. Errors are the scope's: InvalidArgument says which layer and what
-/// shape.
+/// A layer finds its variables by `GetVariable` (`api/variable_scope.h`). Without a name it is
+/// called after its kind, "dense", "dense_1" and so on, counted from each entry of the variable
+/// scope (`DefaultVariableScope`). In a variable scope that reuses variables it shares those that a
+/// layer of the same name has made there, whether it was given a name or not:
+///
+///     Output real = layers::Dense(VariableScope(s, "D", {.reuse = Reuse::kAuto}), x, 1);
+///     Output made = layers::Dense(VariableScope(s, "D", {.reuse = Reuse::kAuto}), g, 1);
+///
+/// Both are "D/dense". Without reuse the second one is an error, AlreadyExists. Sizes that
+/// variables depend on must be known when the graph is built. Errors are the scope's:
+/// InvalidArgument says which layer and what shape.
 #ifndef TROUPE_API_LAYERS_LAYERS_H_
 #define TROUPE_API_LAYERS_LAYERS_H_
 

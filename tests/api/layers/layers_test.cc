@@ -272,6 +272,35 @@ TEST_F(LayersTest, SharedLayersHaveOneSetOfWeights) {
   EXPECT_EQ(Numbers(a), Numbers(b, {{fed_, WaveOf(shape_, .37)}}));
 }
 
+// As the discriminator of a GAN, which sees real and made images.
+TEST_F(LayersTest, UnnamedLayersAreSharedByEnteringAgain) {
+  for (const Reuse reuse : {Reuse::kYes, Reuse::kAuto}) {
+    const Scope s = Scope::NewRoot();
+    const auto net = [&](Reuse how) {
+      const Scope d = VariableScope(s, "D", {.reuse = how});
+      const Output h =
+          layers::Flatten(d, layers::Conv2D(d, Const(s, WaveOf(shape_, .37)), 2, {5, 6}));
+      return layers::Dense(d, layers::Dense(d, h, 3), 1);
+    };
+    const Output a = net(reuse == Reuse::kYes ? Reuse::kNo : reuse), b = net(reuse);
+    ASSERT_TRUE(s.ok()) << s.status();
+    std::vector<std::string> names;
+    for (const ModelVariable& variable : ModelVariable::Trainable(*s.graph())) {
+      names.push_back(variable.name());
+    }
+    EXPECT_THAT(names, ElementsAre("D/conv2d/kernel", "D/conv2d/bias", "D/dense/kernel",
+                                   "D/dense/bias", "D/dense_1/kernel", "D/dense_1/bias"));
+    EXPECT_NE(a, b);
+  }
+}
+
+TEST_F(LayersTest, UnnamedLayersAreNotSharedUnasked) {
+  layers::Dense(VariableScope(s_, "D"), x_, 3);
+  EXPECT_FALSE(layers::Dense(VariableScope(s_, "D"), x_, 3).valid());
+  EXPECT_EQ(s_.status().code(), absl::StatusCode::kAlreadyExists) << s_.status();
+  EXPECT_THAT(std::string(s_.status().message()), HasSubstr("'D/dense/kernel'"));
+}
+
 TEST_F(LayersTest, LearnsWithRegularizersAndConstraints) {
   const Scope net = VariableScope(s_, "net", {.regularizer = L2Regularizer(.5)});
   layers::WeightOptions options = {.use_bias = false,

@@ -37,6 +37,42 @@ TEST_F(VariableScopeTest, NamesOfVariablesAndOfNodes) {
   EXPECT_EQ(Code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(VariableScopeTest, ReuseHoldsWithin) {
+  const Scope any = VariableScope(s_, "any", {.reuse = Reuse::kAuto});
+  const ModelVariable w = GetVariable(VariableScope(any, "in"), "w", {2});
+  const Scope no = VariableScope(any, "in", {.reuse = Reuse::kNo});
+  EXPECT_EQ(GetVariable(no, "w", {2}).handle(), w.handle());
+  EXPECT_TRUE(GetVariable(no, "v", {2}).valid());
+  const Scope yes = VariableScope(s_, "any", {.reuse = Reuse::kYes});
+  const Scope inner = VariableScope(yes, "in", {.reuse = Reuse::kAuto});
+  EXPECT_TRUE(GetVariable(inner, "u", {2}).valid()) << s_.status();
+}
+
+TEST_F(VariableScopeTest, DefaultNamesCountFromEachEntry) {
+  const auto names = [](const Scope& scope) {
+    return std::vector<std::string>{DefaultVariableScope(scope, "dense").variables()->prefix,
+                                    DefaultVariableScope(scope, "dense").variables()->prefix};
+  };
+  const Scope net = VariableScope(s_, "net");
+  EXPECT_THAT(names(net), ElementsAre("net/dense/", "net/dense_1/"));
+  EXPECT_THAT(names(net.NewSubScope("nodes")), ElementsAre("net/dense_2/", "net/dense_3/"));
+  EXPECT_THAT(names(VariableScope(net, "in")), ElementsAre("net/in/dense/", "net/in/dense_1/"));
+  const Scope again = VariableScope(s_, "net");
+  VariableScope(again, "dense");
+  EXPECT_THAT(names(again), ElementsAre("net/dense_1/", "net/dense_2/"));
+  EXPECT_THAT(names(s_), ElementsAre("dense/", "dense_1/"));
+  EXPECT_THAT(names(Scope(s_.graph())), ElementsAre("dense_2/", "dense_3/"));
+}
+
+TEST_F(VariableScopeTest, UniqueOnesAreNobodyElses) {
+  for (const char* name : {"net/mean/", "net/mean_1/"}) {
+    const Scope net = VariableScope(s_, "net", {.reuse = Reuse::kYes});
+    const Scope mean = UniqueVariableScope(net, "mean");
+    EXPECT_EQ(mean.variables()->prefix, name);
+    EXPECT_TRUE(GetVariable(mean, "total", {}).valid()) << s_.status();
+  }
+}
+
 TEST_F(VariableScopeTest, WhatIsThereIsNotMadeTwice) {
   GetVariable(s_, "w", {2});
   GetVariable(s_, "w", {2});
@@ -51,6 +87,38 @@ TEST_F(VariableScopeTest, AnotherShapeIsRefused) {
   GetVariable(any, "w", {3});
   EXPECT_EQ(Code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(s_.status().message()), HasSubstr("any/w"));
+}
+
+TEST_F(VariableScopeTest, VariablesOfTensorFlowsGraphsAreFound) {
+  for (const std::string kind : {"plain", "resource", "partitioned_resource"}) {
+    const Scope s = Scope::NewRoot();
+    MetaGraphDef def;
+    ASSERT_EQ(ReadMetaGraph("tests/api/training/testdata/savers/" + kind + ".meta", &def),
+              absl::OkStatus());
+    ASSERT_TRUE(ImportMetaGraph(def, {.import_scope = "net"}, s.graph().get()).ok());
+    const Scope net =
+        VariableScope(s, "net", {.reuse = Reuse::kYes, .partitioner = FixedSizePartitioner(3)});
+    auto session = Session::Create(s.graph());
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_EQ((*session)->RunTargets({s.graph()->FindNode("net/init")}), absl::OkStatus());
+    Output value;
+    if (kind == "partitioned_resource") {
+      const PartitionedModelVariable table = GetPartitionedVariable(net, "table", {7, 2});
+      ASSERT_EQ(table.parts().size(), 3u) << s.status();
+      EXPECT_EQ(table.parts()[0].name(), "net/table/part_0");
+      value = table.parts()[0].value();
+    } else {
+      const ModelVariable w = GetVariable(net, "w", {2, 3});
+      ASSERT_TRUE(w.valid()) << s.status();
+      EXPECT_EQ(w.name(), "net/w");
+      value = w.value();
+    }
+    auto values = (*session)->Run({}, {value});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ((*values)[0].unchecked_data<float>()[1], kind == "partitioned_resource" ? 101 : 1.5);
+    GetVariable(VariableScope(s, "net"), kind == "partitioned_resource" ? "table/part_0" : "w", {});
+    EXPECT_EQ(s.status().code(), absl::StatusCode::kAlreadyExists) << s.status();
+  }
 }
 
 TEST_F(VariableScopeTest, ANodeOfTheNameIsInTheWay) {
