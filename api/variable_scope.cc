@@ -257,6 +257,17 @@ Scope UniqueVariableScope(const Scope& scope, std::string_view base,
   return WithUniqueName(scope.WithVariables(std::move(nobody)), base, options);
 }
 
+Scope VariableOwner::CallScope(const Scope& scope, std::string_view name) const {
+  std::shared_ptr<const VariableSettings>& first = scope.variable_store().owners[identity_];
+  if (first == nullptr) {
+    const Scope own = VariableScope(scope, name);
+    first = own.variables();
+    return own;
+  }
+  const Scope again = scope.WithVariables(first);
+  return Within(again, again.NewSubScope(name), first->prefix, {.reuse = Reuse::kYes});
+}
+
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,
                           const VariableOptions& options) {
   if (!scope.ok()) return ModelVariable();

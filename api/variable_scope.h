@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -146,10 +147,32 @@ struct VariableRequest {
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,
                           const VariableOptions& options = {});
 
-/// Variables whose value must be projected after updates, of one graph. For `GetVariable` and
+/// An object that makes its variables in the first call and shares them in later ones, wherever
+/// these are: a cell of a recurrent network. Copies are other objects. Thread-safe.
+class VariableOwner {
+ public:
+  VariableOwner() = default;
+  VariableOwner(const VariableOwner&) {}
+  VariableOwner& operator=(const VariableOwner&) { return *this; }
+
+ protected:
+  ~VariableOwner() = default;
+  /// The variable scope of a call: `VariableScope(scope, name)`. From the second call on, by scopes
+  /// of one root, it is the first call's again, with kYes. Another object that is called
+  /// in the same variable scope gets AlreadyExists from `GetVariable` unless the scope reuses.
+  Scope CallScope(const Scope& scope, std::string_view name) const;
+
+ private:
+  std::shared_ptr<const char> identity_ = std::make_shared<char>();
+};
+
+/// What the variables of one graph have beside their nodes. For `GetVariable`, `VariableOwner` and
 /// optimizers.
 struct VariableStore {
-  std::vector<std::pair<const Node*, Constraint>> constraints;  ///< By the variable's handle.
+  /// What projects values after updates, by the variable's handle.
+  std::vector<std::pair<const Node*, Constraint>> constraints;
+  /// What the variable scope of the first call was, by the owner's identity.
+  std::map<std::shared_ptr<const char>, std::shared_ptr<const VariableSettings>> owners;
   /// Null if there is none.
   Constraint ConstraintOf(const ModelVariable& variable) const;
 };

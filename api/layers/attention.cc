@@ -45,7 +45,7 @@ AttentionMechanism::AttentionMechanism(const Scope& scope, int64_t units, const 
 }
 
 Output AttentionMechanism::Align(const Scope& scope, const Output& query) const {
-  const Scope own = VariableScope(scope, options_.name, {.reuse = Reuse::kAuto});
+  const Scope own = CallScope(scope, options_.name);
   if (!own.ok()) return Output();
   Output scores = Score(own, query);
   if (!own.ok()) return Output();
@@ -116,7 +116,7 @@ RnnStep AttentionCell::Call(const Scope& scope, const Output& input,
     scope.UpdateStatus(InvalidArgument(name(), " has ", state_sizes().size(),
                                        " states, and is given ", state.size()));
   }
-  const Scope own = VariableScope(scope, name());
+  const Scope own = CallScope(scope, name());
   if (!own.ok()) return {};
   RnnStep step = cell_->Call(own, ops::ConcatV2(own, {input, state.back()}, 1),
                              {state.begin(), state.end() - 1});

@@ -31,9 +31,10 @@ struct AttentionOptions {
 
 /// Scores `memory` [batch, time, depth], of a known depth, by a query. Its keys, `memory` times
 /// "memory_layer/kernel", are made once, outside of a decoder's loop. For a beam search `memory`
-/// and the lengths are those of `TileBatch`, in a scope that finds the same kernel. Thread-safe
+/// and the lengths are those of `TileBatch`, in a scope that finds the same kernel. Calls of
+/// `Align` share variables as those of an `RnnCell` do. Thread-safe
 /// once it is made.
-class AttentionMechanism {
+class AttentionMechanism : public VariableOwner {
  public:
   virtual ~AttentionMechanism() = default;
   /// Probabilities [batch, time], from a query [batch, size].

@@ -19,7 +19,7 @@ Output Reversed(const Scope& scope, const Output& x, const BidirectionalRnnOptio
 BidirectionalRnnResult BidirectionalDynamicRnn(const Scope& scope, const RnnCell& forward,
                                                const RnnCell& backward, const Output& inputs,
                                                const BidirectionalRnnOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   if (!own.ok() || !inputs.valid()) return {};
   RnnOptions way = {.sequence_length = options.sequence_length,
                     .initial_state = options.initial_forward_state,
@@ -41,7 +41,7 @@ StackedBidirectionalRnnResult StackedBidirectionalDynamicRnn(
     const Scope& scope, const std::vector<RnnCellPtr>& forward,
     const std::vector<RnnCellPtr>& backward, const Output& inputs,
     const BidirectionalRnnOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   if (forward.empty() || forward.size() != backward.size() ||
       !options.initial_forward_state.empty() || !options.initial_backward_state.empty()) {
     own.UpdateStatus(InvalidArgument(
@@ -51,6 +51,7 @@ StackedBidirectionalRnnResult StackedBidirectionalDynamicRnn(
   StackedBidirectionalRnnResult result{inputs, {}, {}};
   BidirectionalRnnOptions each = options;
   each.name = "bidirectional_rnn";
+  each.reuse = std::nullopt;
   for (size_t i = 0; i < forward.size() && own.ok(); ++i) {
     const BidirectionalRnnResult both = BidirectionalDynamicRnn(
         VariableScope(own, StrCat("cell_", i)), *forward[i], *backward[i], result.outputs, each);

@@ -26,7 +26,8 @@ struct BidirectionalRnnOptions {
   std::vector<Output> initial_backward_state = {};
   bool time_major = false;
   int64_t parallel_iterations = 32;
-  std::string name = "bidirectional_rnn";  ///< The variable scope.
+  std::string name = "bidirectional_rnn";     ///< The variable scope.
+  std::optional<Reuse> reuse = std::nullopt;  ///< What it reuses.
 };
 
 struct BidirectionalRnnResult {

@@ -69,7 +69,7 @@ std::vector<Output> Decoder::Finish(const Scope&, std::vector<Output> outputs,
 
 DecodeResult DynamicDecode(const Scope& scope, const Decoder& decoder,
                            const DecodeOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   const std::vector<ElementType> types = decoder.output_types();
   if (!own.ok()) return {};
   DecoderStep first = decoder.Begin(own);

@@ -54,7 +54,8 @@ struct DecodeOptions {
   bool impute_finished = false;
   bool time_major = false;  ///< Results are [time, batch, ...] in place of [batch, time, ...].
   int64_t parallel_iterations = 32;
-  std::string name = "decoder";  ///< The variable scope.
+  std::string name = "decoder";               ///< The variable scope.
+  std::optional<Reuse> reuse = std::nullopt;  ///< What it reuses.
 };
 
 struct DecodeResult {

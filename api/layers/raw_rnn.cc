@@ -34,7 +34,7 @@ std::vector<Output> Take(absl::Span<const Output>* variables, size_t count) {
 
 RawRnnResult RawRnn(const Scope& scope, const RnnCell& cell, const RawRnnFunction& function,
                     const RawRnnOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   if (!own.ok()) return {};
   const Output begin = Const(own, 0);
   RawRnnStep first = function(own, {begin, Output(), {}, {}});

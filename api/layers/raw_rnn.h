@@ -51,7 +51,8 @@ using RawRnnFunction = std::function<RawRnnStep(const Scope& scope, const RawRnn
 
 struct RawRnnOptions {
   int64_t parallel_iterations = 32;
-  std::string name = "rnn";  ///< The variable scope.
+  std::string name = "rnn";                   ///< The variable scope.
+  std::optional<Reuse> reuse = std::nullopt;  ///< What it reuses.
 };
 
 struct RawRnnResult {

@@ -4,12 +4,15 @@
 
 #include "api/control_flow.h"
 #include "api/expr.h"
+#include "api/internal/layer_parts.h"
 #include "api/ops.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
 namespace {
+
+using layers::Weights;
 
 /// [x, h] times a kernel, plus a bias: [batch, units].
 Output Linear(const Scope& scope, const Output& input, const Output& h, int64_t h_size,
@@ -21,27 +24,29 @@ Output Linear(const Scope& scope, const Output& input, const Output& h, int64_t 
                                        ", not [batch, depth] with a known depth"));
     return Output();
   }
-  const absl::StatusOr<Shape> kernel_shape = Shape::Create({shape.dim(1) + h_size, units});
-  scope.UpdateStatus(kernel_shape.status());
-  if (!scope.ok()) return Output();
-  const ModelVariable kernel =
-      GetVariable(scope, StrCat(prefix, "kernel"), *kernel_shape, {.type = input.type()});
-  const ModelVariable biases =
-      GetVariable(scope, StrCat(prefix, "bias"), {units},
-                  {.initializer = ConstantInitializer(bias), .type = input.type()});
+  const Output kernel = Weights(scope, StrCat(prefix, "kernel"), {shape.dim(1) + h_size, units},
+                                {.type = input.type()});
+  const Output biases = Weights(scope, StrCat(prefix, "bias"), {units},
+                                {.initializer = ConstantInitializer(bias), .type = input.type()});
   if (!scope.ok()) return Output();
   const Output both = ops::ConcatV2(scope, {input, h}, 1);
-  return ops::BiasAdd(scope, ops::MatMul(scope, both, kernel.value()), biases.value());
+  return ops::BiasAdd(scope, ops::MatMul(scope, both, kernel), biases);
 }
 
-/// The variable scope of a cell's call, and whether `state` has what the cell needs.
-Scope Begin(const Scope& scope, const RnnCell& cell, const std::vector<Output>& state) {
+/// `state` has what the cell needs.
+void CheckState(const Scope& scope, const RnnCell& cell, const std::vector<Output>& state) {
   const size_t wanted = cell.state_sizes().size();
-  if (state.size() != wanted) {
-    scope.UpdateStatus(
-        InvalidArgument(cell.name(), " has ", wanted, " states, and is given ", state.size()));
-  }
-  return VariableScope(scope, cell.name());
+  if (state.size() == wanted) return;
+  scope.UpdateStatus(
+      InvalidArgument(cell.name(), " has ", wanted, " states, and is given ", state.size()));
+}
+
+/// The scope itself, with the variables that are there.
+Scope Sharing(const Scope& scope) {
+  auto settings = std::make_shared<VariableSettings>(*scope.variables());
+  settings->reuse = Reuse::kYes;
+  settings->opened = std::make_shared<std::set<std::string>>();
+  return scope.WithVariables(std::move(settings));
 }
 
 /// The states given, or zeros. InvalidArgument, in the scope, for another number than the cell has.
@@ -85,7 +90,8 @@ std::vector<Output> RnnCell::ZeroState(const Scope& scope, const Input& batch,
 
 RnnStep BasicRnnCell::Call(const Scope& scope, const Output& input,
                            const std::vector<Output>& state) const {
-  const Scope own = Begin(scope, *this, state);
+  CheckState(scope, *this, state);
+  const Scope own = CallScope(scope, name());
   if (!own.ok()) return {};
   const Output h = activation_(own, Linear(own, input, state[0], units_, units_, 0.0));
   return {h, {h}};
@@ -93,15 +99,15 @@ RnnStep BasicRnnCell::Call(const Scope& scope, const Output& input,
 
 RnnStep LstmCell::Call(const Scope& scope, const Output& input,
                        const std::vector<Output>& state) const {
-  const Scope own = Begin(scope, *this, state);
+  CheckState(scope, *this, state);
+  const Scope own = CallScope(scope, name());
   if (!own.ok()) return {};
   const Output all = Linear(own, input, state[1], output_size(), 4 * units_, 0.0);
   const OutputList gates = ops::Split(own, 1, all, 4);  // Input, news, forget, output.
   if (!own.ok()) return {};
   const Expr c(own, state[0]);
   const auto peephole = [&](const char* name, const Output& of) -> Expr {
-    const ModelVariable w = GetVariable(own, name, {units_}, {.type = input.type()});
-    return Expr(own, of) * w.value();
+    return Expr(own, of) * Weights(own, name, {units_}, {.type = input.type()});
   };
   Expr in(own, gates[0]), forget = Expr(own, gates[2]) + options_.forget_bias, out(own, gates[3]);
   if (options_.use_peepholes) {
@@ -118,9 +124,9 @@ RnnStep LstmCell::Call(const Scope& scope, const Output& input,
   if (options_.use_peepholes) out = out + peephole("w_o_diag", new_c);
   Output h = Expr(own, ops::Sigmoid(own, out.output())) * options_.activation(own, new_c.output());
   if (options_.projection > 0) {
-    const ModelVariable projection = GetVariable(
-        own, "projection/kernel", {units_, options_.projection}, {.type = input.type()});
-    h = ops::MatMul(own, h, projection.value());
+    h = ops::MatMul(
+        own, h,
+        Weights(own, "projection/kernel", {units_, options_.projection}, {.type = input.type()}));
   }
   if (!own.ok()) return {};
   return {h, {new_c.output(), h}};
@@ -128,7 +134,8 @@ RnnStep LstmCell::Call(const Scope& scope, const Output& input,
 
 RnnStep GruCell::Call(const Scope& scope, const Output& input,
                       const std::vector<Output>& state) const {
-  const Scope own = Begin(scope, *this, state);
+  CheckState(scope, *this, state);
+  const Scope own = CallScope(scope, name());
   if (!own.ok()) return {};
   const Expr h(own, state[0]);
   const Output gates =
@@ -152,7 +159,8 @@ std::vector<int64_t> StackedCell::state_sizes() const {
 
 RnnStep StackedCell::Call(const Scope& scope, const Output& input,
                           const std::vector<Output>& state) const {
-  const Scope own = Begin(scope, *this, state);
+  CheckState(scope, *this, state);
+  const Scope own = CallScope(scope, name());
   RnnStep result{input, {}};
   auto next = state.begin();
   for (size_t i = 0; i < cells_.size() && own.ok(); ++i) {
@@ -183,7 +191,7 @@ RnnStep ResidualCell::Call(const Scope& scope, const Output& input,
 
 RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inputs,
                      const RnnOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   if (!own.ok() || !inputs.valid()) return {};
   const PartialShape& shape = inputs.shape();
   if (shape.unknown_rank() || shape.rank() != 3 || shape.dim(2) < 1) {
@@ -235,7 +243,7 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
 
 StaticRnnResult StaticRnn(const Scope& scope, const RnnCell& cell,
                           const std::vector<Output>& inputs, const RnnOptions& options) {
-  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  const Scope own = VariableScope(scope, options.name, {.reuse = options.reuse});
   if (inputs.empty()) own.UpdateStatus(InvalidArgument("StaticRnn: there are no inputs"));
   if (!own.ok() || !inputs[0].valid()) return {};
   const Output batch = Expr(own, ops::Shape(own, inputs[0])).Slice({0});
@@ -243,7 +251,8 @@ StaticRnnResult StaticRnn(const Scope& scope, const RnnCell& cell,
   result.state = InitialState(own, cell, batch, inputs[0].type(), options);
   const Output lengths = Lengths(own, options);
   for (size_t t = 0; t < inputs.size() && own.ok(); ++t) {
-    RnnStep step = cell.Call(own, inputs[t], result.state);
+    const Scope here = t == 0 ? own : Sharing(own);
+    RnnStep step = cell.Call(here, inputs[t], result.state);
     if (!own.ok()) break;
     if (lengths.valid()) {
       Stop(own, ops::Less(own, static_cast<int32_t>(t), lengths), result.state, &step);

@@ -15,6 +15,7 @@
 
 #include "api/layers/layers.h"
 #include "api/scope.h"
+#include "api/variable_scope.h"
 #include "devices/export.h"
 
 TROUPE_EXPORT_BEGIN
@@ -26,17 +27,19 @@ struct RnnStep {
   std::vector<Output> state;
 };
 
-/// One step of a recurrent network. Its variables are found by `GetVariable` under `name()`, so
-/// that calls in one variable scope share them (with `Reuse::kAuto`, which `DynamicRnn` sets).
-/// Thread-safe once it is made.
-class RnnCell {
+/// One step of a recurrent network. Its variables are under `name()` in the variable scope of its
+/// first call; later calls share them, wherever they are. Another cell that is called in the same
+/// variable scope gets AlreadyExists, in the scope, unless the variable scope reuses variables:
+/// `VariableScope(s, "shared", {.reuse = Reuse::kAuto})`. Thread-safe once it is made.
+class RnnCell : public VariableOwner {
  public:
   virtual ~RnnCell() = default;
   virtual std::string name() const = 0;
   virtual int64_t output_size() const = 0;
   /// Of each state [batch, size].
   virtual std::vector<int64_t> state_sizes() const = 0;
-  /// `input` [batch, depth], of a known depth; the states are of its type.
+  /// `input` [batch, depth], of a known depth; the states are of its type. Variables are those of
+  /// `CallScope(scope, name())`.
   virtual RnnStep Call(const Scope& scope, const Output& input,
                        const std::vector<Output>& state) const = 0;
 
@@ -157,7 +160,8 @@ struct RnnOptions {
   std::vector<Output> initial_state = {};  ///< Empty: zeros.
   bool time_major = false;                 ///< [time, batch, ...] in place of [batch, time, ...].
   int64_t parallel_iterations = 32;
-  std::string name = "rnn";  ///< The variable scope.
+  std::string name = "rnn";                   ///< The variable scope.
+  std::optional<Reuse> reuse = std::nullopt;  ///< What it reuses.
 };
 
 struct RnnResult {
@@ -166,7 +170,8 @@ struct RnnResult {
 };
 
 /// Runs a cell along the time of `inputs` [batch, time, depth] by a loop in the graph: sizes of
-/// batch and time may be unknown. Differentiable.
+/// batch and time may be unknown. Differentiable. Errors are the scope's: InvalidArgument for other
+/// shapes or numbers of states; those of `RnnCell`.
 RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inputs,
                      const RnnOptions& options = {});
 

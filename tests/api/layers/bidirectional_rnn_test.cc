@@ -128,7 +128,7 @@ RawRnnResult OfOwnOutput(const Scope& scope, const Output& x, const Output& leng
 
 TEST_F(NetworksTest, RawEqualsTensorFlows) {
   for (const Output& x : {known_, fed_}) {
-    const RawRnnResult r = OfOwnOutput(Given(), x, lengths_);
+    const RawRnnResult r = OfOwnOutput(Given(Reuse::kAuto), x, lengths_);
     const Output y = r.emit[0].Stack(s_);
     Start();
     ExpectRecorded("raw", Value(y, feeds_));

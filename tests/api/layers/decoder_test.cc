@@ -182,17 +182,17 @@ TEST_F(DecoderTest, LearnsASequence) {
   const Output start = Const(s_, Tensor::Vector<int32_t>({1}));
   const DecodeResult greedy =
       DynamicDecode(s_, BasicDecoder(cell, GreedySampler(Embed, start, kEnd), state, project),
-                    {.maximum_iterations = 10});
+                    {.maximum_iterations = 10, .reuse = Reuse::kYes});
   const DecodeResult random = DynamicDecode(
       s_, BasicDecoder(cell, RandomSampler(Embed, start, kEnd, 0.1, 3), state, project),
-      {.maximum_iterations = 10});
+      {.maximum_iterations = 10, .reuse = Reuse::kYes});
   std::vector<Output> tiled;
   for (const Output& x : state) tiled.push_back(TileBatch(s_, x, 3));
   const BeamSearchResult beams =
       BeamSearch(s_,
                  BeamSearchDecoder(cell, Embed, start, kEnd, tiled,
                                    {.beam_width = 3, .output_layer = project}),
-                 {.maximum_iterations = 10, .time_major = true});
+                 {.maximum_iterations = 10, .time_major = true, .reuse = Reuse::kYes});
   Start();
   for (int i = 0; i < 150; ++i) ASSERT_EQ(session_->RunTargets({train}), absl::OkStatus());
   EXPECT_LT(Number(loss), 0.05);

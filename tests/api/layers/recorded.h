@@ -68,13 +68,15 @@ inline Initializer Cosine() {
 class RecordedTest : public RunGraph {
  protected:
   /// A variable scope in which biases are .1 and all else is cosines.
-  Scope Given() {
+  Scope Given(Reuse reuse = Reuse::kNo) {
     return VariableScope(
-        s_, "given", {.getter = [](const Scope& scope, VariableRequest request, const auto& next) {
-          request.options.initializer =
-              request.name.ends_with("bias") ? ConstantInitializer(0.1) : Cosine();
-          return next(scope, request);
-        }});
+        s_, "given",
+        {.reuse = reuse,
+         .getter = [](const Scope& scope, VariableRequest request, const auto& next) {
+           request.options.initializer =
+               request.name.ends_with("bias") ? ConstantInitializer(0.1) : Cosine();
+           return next(scope, request);
+         }});
   }
 
   /// The sum of y times a wave of its shape.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include <gmock/gmock.h>
 
@@ -105,6 +106,70 @@ TEST_F(RnnTest, NamesAreTensorFlows) {
                                  cell_1 + "gates/kernel[5,6]", cell_1 + "gates/bias[6]",
                                  cell_1 + "candidate/kernel[5,3]", cell_1 + "candidate/bias[3]"));
   Start();
+}
+
+TEST_F(RnnTest, AnotherCellDoesNotShareUnasked) {
+  const auto refused = [&](const std::function<void(const Scope&, const RnnCell&)>& run) {
+    const Scope s = Scope::NewRoot();
+    run(s, LstmCell(4));
+    EXPECT_TRUE(s.ok()) << s.status();
+    run(s, LstmCell(4));
+    EXPECT_EQ(s.status().code(), absl::StatusCode::kAlreadyExists) << s.status();
+    EXPECT_THAT(std::string(s.status().message()), HasSubstr("lstm_cell/kernel"));
+    EXPECT_THAT(std::string(s.status().message()), HasSubstr("Reuse::kYes"));
+  };
+  refused([&](const Scope& s, const RnnCell& cell) { DynamicRnn(s, cell, Const(s, values_)); });
+  refused([&](const Scope& s, const RnnCell& cell) {
+    const Output x = Const(s, Floats(Wave(6, .37), {2, 3}));
+    const StaticRnnResult r = StaticRnn(s, cell, {x, x, x});
+    EXPECT_EQ(r.outputs.size(), s.ok() ? 3u : 0u);
+  });
+  refused([&](const Scope& s, const RnnCell& cell) {
+    const Output x = Const(s, Floats(Wave(6, .37), {2, 3}));
+    cell.Call(s, x, cell.ZeroState(s, 2, ElementType::kFloat));
+  });
+}
+
+TEST_F(RnnTest, CellsShareWhereTheScopeReuses) {
+  const Output x = Const(s_, values_);
+  const Scope given = Given();
+  DynamicRnn(given, LstmCell(4), x);
+  DynamicRnn(given, LstmCell(4), x, {.reuse = Reuse::kYes});
+  DynamicRnn(VariableScope(s_, "given", {.reuse = Reuse::kAuto}), LstmCell(4), x);
+  EXPECT_EQ(ModelVariable::Trainable(*s_.graph()).size(), 2u);
+  DynamicRnn(given, LstmCell(4), x, {.name = "other"});
+  EXPECT_EQ(ModelVariable::Trainable(*s_.graph()).size(), 4u);
+  EXPECT_TRUE(s_.ok()) << s_.status();
+}
+
+// The same object has the same variables wherever it is called, as tf.nn.rnn_cell's once built.
+TEST_F(RnnTest, ACellCalledAgainIsTheSame) {
+  const Scope given = Given();
+  const Output x = Const(s_, values_);
+  const auto lstm = std::make_shared<LstmCell>(4, LstmOptions{.use_peepholes = true});
+  const RnnResult first = DynamicRnn(given, *lstm, x);
+  const RnnResult same = DynamicRnn(given, *lstm, x);
+  const RnnResult elsewhere = DynamicRnn(s_, StackedCell({lstm}), x);
+  EXPECT_EQ(ModelVariable::Trainable(*s_.graph()).size(), 5u);
+  const LstmCell copy = *lstm;
+  DynamicRnn(s_, copy, x, {.name = "copy"});
+  EXPECT_EQ(ModelVariable::Trainable(*s_.graph()).size(), 10u) << "a copy is another cell";
+  Start();
+  EXPECT_EQ(Numbers(first.outputs), Numbers(same.outputs));
+  EXPECT_EQ(Numbers(first.outputs), Numbers(elsewhere.outputs));
+}
+
+TEST_F(RnnTest, KernelsAreInPartsAsTheScopeSays) {
+  const Scope net = VariableScope(Given(), "net", {.partitioner = FixedSizePartitioner(2)});
+  const LstmCell cell(4);
+  const Output x = Const(s_, values_);
+  const RnnResult r = DynamicRnn(net, cell, x), again = DynamicRnn(s_, cell, x);
+  const std::vector<ModelVariable> variables = ModelVariable::Trainable(*s_.graph());
+  ASSERT_EQ(variables.size(), 4u) << s_.status();
+  EXPECT_EQ(variables[0].name(), "given/net/rnn/lstm_cell/kernel/part_0");
+  EXPECT_EQ(variables[0].shape(), PartialShape({4, 16}));
+  Start();
+  EXPECT_EQ(Numbers(r.outputs), Numbers(again.outputs));
 }
 
 // The loop is the same as its steps one after another, wrapped cells and gradients included.
