@@ -106,9 +106,11 @@ Output Convolution(const Scope& s, const Output& x, int64_t filters, int64_t str
   layers::ConvOptions<2> options;
   options.strides = {stride, stride};
   options.padding = "SAME";
-  options.use_bias = false;  // The normalization has one.
-  return layers::BatchNormalization(s, layers::Conv2D(s, x, filters, {3, 3}, options), training,
-                                    {.momentum = 0.9});
+  options.use_bias = false;                   // The normalization has one.
+  const Regularizer none = L2Regularizer(0);  // Weights of convolutions decay only.
+  return layers::BatchNormalization(
+      s, layers::Conv2D(s, x, filters, {3, 3}, options), training,
+      {.momentum = 0.9, .gamma_regularizer = none, .beta_regularizer = none});
 }
 
 /// relu(x + F(x)), where F is two convolutions. If these halve the sides and double the channels, x

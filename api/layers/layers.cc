@@ -25,14 +25,59 @@ std::vector<Output> Choose(const Scope& scope, const Input& predicate, const Bra
   return *value ? yes(scope) : no(scope);
 }
 
-/// To mean 0 and variance 1 over `axes`.
+/// To mean 0 and variance 1 over `axes`. Computed in float if x is of 16 bits: half has no squares
+/// of deviations above 256.
 Output Normalize(const Scope& scope, const Output& x, const Tensor& axes, double epsilon) {
+  if (!scope.ok() || !x.valid()) return Output();
+  if (x.type() == ElementType::kHalf || x.type() == ElementType::kBfloat16) {
+    const Output wide = ops::Cast(scope, x, ElementType::kFloat);
+    return ops::Cast(scope, Normalize(scope, wide, axes, epsilon), x.type());
+  }
   const Output mean = ops::Mean(scope, x, axes, {.keep_dims = true});
   const Output variance =
       ops::Mean(scope, ops::SquaredDifference(scope, x, ops::StopGradient(scope, mean)), axes,
                 {.keep_dims = true});
   const Output inverse = ops::Rsqrt(scope, ops::Add(scope, variance, epsilon));
   return ops::Mul(scope, ops::Sub(scope, x, mean), inverse);
+}
+
+/// A batch after batch normalization, and its statistics as the moving averages want them.
+struct NormalizedBatch {
+  Output y, mean, variance;
+};
+
+/// What batch normalization of `rows` [rows, 1, 1, channels] depends on, each [channels], and of
+/// double if they are, else of float. `is_fused`: as TensorFlow's fused op, whose variance of a
+/// batch is the unbiased one.
+struct BatchNormalizationParts {
+  Output rows, gamma, beta;
+  double epsilon;
+  bool is_fused;
+};
+
+/// By the statistics that are given; invalid ones: by the batch's.
+NormalizedBatch NormalizeBatch(const Scope& s, const BatchNormalizationParts& parts, Output mean,
+                               Output variance) {
+  const bool by_batch = !mean.valid();
+  if (parts.rows.type() != ElementType::kDouble) {
+    if (by_batch) mean = variance = Const(s, Tensor::Vector<float>({}));
+    const auto norm = ops::FusedBatchNormV3(
+        s, parts.rows, parts.gamma, parts.beta, mean, variance,
+        {.epsilon = static_cast<float>(parts.epsilon), .is_training = by_batch});
+    if (!by_batch || parts.is_fused) return {norm.y, norm.batch_mean, norm.batch_variance};
+    const Output n = ops::Cast(s, Dim(s, parts.rows, 0), ElementType::kFloat);
+    const Output biased = ops::RealDiv(s, ops::Sub(s, n, 1.0f), n);
+    return {norm.y, norm.batch_mean, ops::Mul(s, norm.batch_variance, biased)};
+  }
+  if (by_batch) {
+    mean = ops::Mean(s, parts.rows, {0, 1, 2});
+    variance =
+        ops::Mean(s, ops::SquaredDifference(s, parts.rows, ops::StopGradient(s, mean)), {0, 1, 2});
+  }
+  const Output inverse = ops::Rsqrt(s, ops::Add(s, variance, parts.epsilon));
+  const Output scale = ops::Mul(s, inverse, parts.gamma);
+  const Output shift = ops::Sub(s, parts.beta, ops::Mul(s, mean, scale));
+  return {ops::Add(s, ops::Mul(s, parts.rows, scale), shift), mean, variance};
 }
 
 /// Times gamma plus beta, of the size of the last axis.
@@ -105,53 +150,52 @@ Output BatchNormalization(const Scope& scope, const Output& x, const Input& trai
   const Scope own = LayerScope(scope, options.name, "batch_normalization");
   const int64_t channels = KnownDim(own, "batch_normalization", x, -1, 2);
   if (!own.ok()) return Output();
-  // Statistics are in float, whatever x is.
-  const auto weights = [&](const char* name, double initial, bool is_used, bool trainable,
-                           const Regularizer& regularizer) {
+  // Statistics of 16 bits are in float.
+  const ElementType type =
+      x.type() == ElementType::kDouble ? ElementType::kDouble : ElementType::kFloat;
+  const auto number = [type](const Scope& s, double value) {
+    return type == ElementType::kDouble ? Const(s, value) : Const(s, static_cast<float>(value));
+  };
+  const auto weights = [&](const char* name, double without, bool is_used,
+                           VariableOptions variable) {
     if (!is_used) {
-      return ops::Fill(own, {static_cast<int32_t>(channels)}, static_cast<float>(initial));
+      return ops::Fill(own, {static_cast<int32_t>(channels)}, number(own, without));
     }
-    return GetVariable(own, name, {channels},
-                       {.initializer = ConstantInitializer(initial),
-                        .regularizer = regularizer,
-                        .trainable = trainable,
-                        .type = ElementType::kFloat})
-        .value();
+    if (variable.initializer == nullptr) variable.initializer = ConstantInitializer(without);
+    variable.trainable = options.trainable;
+    variable.type = type;
+    return GetVariable(own, name, {channels}, variable).value();
   };
-  const auto none = [](const Scope&, const Output&) { return Output(); };
-  const auto given = [&](const Regularizer& r) { return r != nullptr ? r : Regularizer(none); };
-  const Output gamma =
-      weights("gamma", 1.0, options.scale, options.trainable, given(options.gamma_regularizer));
-  const Output beta =
-      weights("beta", 0.0, options.center, options.trainable, given(options.beta_regularizer));
-  const auto average = [&](const char* name, double initial) {
+  const Output gamma = weights("gamma", 1.0, options.scale,
+                               {.initializer = options.gamma_initializer,
+                                .regularizer = options.gamma_regularizer,
+                                .constraint = options.gamma_constraint});
+  const Output beta = weights("beta", 0.0, options.center,
+                              {.initializer = options.beta_initializer,
+                               .regularizer = options.beta_regularizer,
+                               .constraint = options.beta_constraint});
+  const auto average = [&](const char* name, const Initializer& given, double initial) {
     return GetVariable(own, name, {channels},
-                       {.initializer = ConstantInitializer(initial),
-                        .regularizer = none,
+                       {.initializer = given != nullptr ? given : ConstantInitializer(initial),
+                        .regularizer = [](const Scope&, const Output&) { return Output(); },
                         .trainable = false,
-                        .type = ElementType::kFloat});
+                        .type = type});
   };
-  const ModelVariable mean = average("moving_mean", 0.0);
-  const ModelVariable variance = average("moving_variance", 1.0);
+  const ModelVariable mean = average("moving_mean", options.moving_mean_initializer, 0.0);
+  const ModelVariable variance =
+      average("moving_variance", options.moving_variance_initializer, 1.0);
   if (!own.ok()) return Output();
-  const Output rows = ops::Reshape(own, x, {-1, 1, 1, static_cast<int32_t>(channels)});
-  ops::FusedBatchNormV3Attrs attrs{.epsilon = static_cast<float>(options.epsilon)};
-  const float step = static_cast<float>(1.0 - options.momentum);
+  const BatchNormalizationParts parts = {
+      ops::Reshape(own, x, {-1, 1, 1, static_cast<int32_t>(channels)}), gamma, beta,
+      options.epsilon, x.shape().rank() == 4};
   // The result, and by how much of what the averages move.
+  const auto normalize = [&](const Scope& s, const Output& m, const Output& v, double step) {
+    const NormalizedBatch batch = NormalizeBatch(s, parts, m, v);
+    return std::vector<Output>{batch.y, batch.mean, batch.variance, number(s, step)};
+  };
   const std::vector<Output> chosen = Choose(
-      own, training,
-      [&](const Scope& s) {
-        attrs.is_training = true;
-        const Output empty = Const(s, Tensor::Vector<float>({}));
-        const auto norm = ops::FusedBatchNormV3(s, rows, gamma, beta, empty, empty, attrs);
-        return std::vector<Output>{norm.y, norm.batch_mean, norm.batch_variance, Const(s, step)};
-      },
-      [&](const Scope& s) {
-        attrs.is_training = false;
-        const auto norm =
-            ops::FusedBatchNormV3(s, rows, gamma, beta, mean.value(), variance.value(), attrs);
-        return std::vector<Output>{norm.y, norm.batch_mean, norm.batch_variance, Const(s, 0.0f)};
-      });
+      own, training, [&](const Scope& s) { return normalize(s, {}, {}, 1.0 - options.momentum); },
+      [&](const Scope& s) { return normalize(s, mean.value(), variance.value(), 0.0); });
   if (!own.ok() || chosen.size() != 4) return Output();
   const bool never = training.is_value() && !training.value().unchecked_scalar<bool>();
   for (int i = 0; i < 2 && !never; ++i) {

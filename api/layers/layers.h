@@ -53,13 +53,25 @@ struct BatchNormalizationOptions {
   bool center = true;
   bool scale = true;
   bool trainable = true;
+  /// Null: as the variable scope says.
   Regularizer gamma_regularizer = nullptr;
   Regularizer beta_regularizer = nullptr;
+  Constraint gamma_constraint = nullptr;
+  Constraint beta_constraint = nullptr;
+  /// Null: ones.
+  Initializer gamma_initializer = nullptr;
+  Initializer moving_variance_initializer = nullptr;
+  /// Null: zeros.
+  Initializer beta_initializer = nullptr;
+  Initializer moving_mean_initializer = nullptr;
 };
 /// x [..., channels] to mean 0 and variance 1 per channel, then times gamma plus beta. In training
 /// (`training`: a scalar bool) by the batch, whose mean and variance also move the averages
 /// "moving_mean" and "moving_variance": by nodes of the collection "update_ops", which the training
-/// op should depend on (`UpdateOps`). Else by the averages. (Ioffe and Szegedy 2015.)
+/// op should depend on (`UpdateOps`). Else by the averages. x is of half, bfloat16, float or
+/// double; variables are of double for double, else of float. Statistics are TensorFlow 1.x's:
+/// where x has 4 axes and is not double the variance that moves its average is the unbiased one, as
+/// in the fused op; else it is the biased one. (Ioffe and Szegedy 2015.)
 Output BatchNormalization(const Scope& scope, const Output& x, const Input& training,
                           const BatchNormalizationOptions& options = {});
 
@@ -70,7 +82,7 @@ struct NormalizationOptions {
   bool scale = true;
 };
 /// x [..., channels] to mean 0 and variance 1 along the last axis, then times gamma plus beta.
-/// (Ba et al. 2016.)
+/// Statistics of 16 bits are in float. (Ba et al. 2016.)
 Output LayerNormalization(const Scope& scope, const Output& x,
                           const NormalizationOptions& options = {});
 /// The same over space and each of `groups` groups of channels. (Wu and He 2018.)

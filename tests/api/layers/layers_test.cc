@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/gradients.h"
 #include "api/layers/losses.h"
 #include "api/training/optimizers.h"
 #include "tests/api/layers/run_graph.h"
@@ -299,6 +300,160 @@ TEST_F(LayersTest, UnnamedLayersAreNotSharedUnasked) {
   EXPECT_FALSE(layers::Dense(VariableScope(s_, "D"), x_, 3).valid());
   EXPECT_EQ(s_.status().code(), absl::StatusCode::kAlreadyExists) << s_.status();
   EXPECT_THAT(std::string(s_.status().message()), HasSubstr("'D/dense/kernel'"));
+}
+
+// Deviations whose squares half does not have: tf.keras gives the same with float inside.
+TEST_F(LayersTest, NormalizationsOfHalfDoNotOverflow) {
+  const Shape shape = {2, 4, 5, 6};
+  std::vector<float> values = Wave(shape.num_elements(), .37);
+  for (float& value : values) value = std::round(value * 2000);  // Half has these numbers.
+  const Output x = Const(s_, Floats(values, shape));
+  const Output narrow = ops::Cast(s_, x, ElementType::kHalf);
+  const Scope f = VariableScope(s_, "float"), h = VariableScope(s_, "half");
+  const auto gradient = [&](const Output& y, const Output& of) {
+    const Output wave = ops::Cast(s_, Const(s_, WaveOf(shape, .3)), y.type());
+    const Output loss[] = {ops::Mul(s_, y, wave)}, by[] = {of};
+    // So that half can hold them.
+    return ops::Mul(s_, ops::Cast(s_, Gradients(s_, loss, by)[0], ElementType::kFloat), 1000.0f);
+  };
+  const Output rows = layers::LayerNormalization(f, x),
+               rows16 = layers::LayerNormalization(h, narrow);
+  const Output groups = layers::GroupNormalization(f, x, 3),
+               groups16 = layers::GroupNormalization(h, narrow, 3);
+  ASSERT_TRUE(s_.ok()) << s_.status();
+  EXPECT_EQ(rows16.type(), ElementType::kHalf);
+  std::vector<std::pair<Output, Output>> pairs = {
+      {rows, ops::Cast(s_, rows16, ElementType::kFloat)},
+      {groups, ops::Cast(s_, groups16, ElementType::kFloat)},
+      {gradient(rows, x), gradient(rows16, narrow)},
+      {gradient(groups, x), gradient(groups16, narrow)}};
+  Start();
+  for (const auto& [wide, half] : pairs) {
+    const std::vector<float> expected = Numbers(wide), got = Numbers(half);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i], expected[i], 2e-3 * (1 + std::abs(expected[i])));
+    }
+  }
+}
+
+// TensorFlow 1.x: fused, and the variance by n - 1, where there are 4 axes; else by n.
+TEST_F(LayersTest, BatchNormalizationOfOtherRanksMovesTheBiasedVariance) {
+  const std::vector<double> x = {1, 10, 3, 30, 8, 20};  // Means 4 and 20.
+  const double biased[] = {26 / 3.0, 200 / 3.0};
+  struct Row {
+    PartialShape shape;
+    ElementType type;
+    double factor;
+  };
+  const Row rows[] = {{PartialShape({3, 2}), ElementType::kFloat, 1},
+                      {PartialShape({-1, 3, 2}), ElementType::kFloat, 1},
+                      {PartialShape({-1, 1, 3, 2}), ElementType::kFloat, 1.5},
+                      {PartialShape({3, 2}), ElementType::kHalf, 1},
+                      {PartialShape({-1, 1, 3, 2}), ElementType::kHalf, 1.5},
+                      {PartialShape({3, 2}), ElementType::kDouble, 1},
+                      {PartialShape({1, 1, 3, 2}), ElementType::kDouble, 1}};
+  struct Made {
+    Output y, tested, mean, variance;
+  };
+  std::vector<Made> made;
+  std::vector<Node*> updates;
+  const Output training = Fed({}, ElementType::kBool);
+  const Output fed = Fed({3, 2}, ElementType::kDouble);
+  for (const Row& row : rows) {
+    std::vector<int32_t> sizes;
+    for (int i = 0; i + 2 < row.shape.rank(); ++i) sizes.push_back(1);
+    sizes.insert(sizes.end(), {3, 2});
+    Output in = ops::Reshape(s_, ops::Cast(s_, fed, row.type), Tensor::Vector<int32_t>(sizes));
+    in = ops::PlaceholderWithDefault(s_, in, row.shape);
+    const std::string name = "n" + std::to_string(made.size());
+    const Output y =
+        layers::BatchNormalization(s_, in, training,
+                                   {.name = name,
+                                    .momentum = .75,
+                                    .epsilon = 0.5,
+                                    .gamma_initializer = ConstantInitializer(2),
+                                    .moving_variance_initializer = ConstantInitializer(4),
+                                    .beta_initializer = ConstantInitializer(-1),
+                                    .moving_mean_initializer = ConstantInitializer(8)});
+    ASSERT_TRUE(y.valid()) << s_.status();
+    EXPECT_EQ(y.type(), row.type);
+    const auto average = [&](const std::string& of) {
+      const auto variable = ModelVariable::FromHandle(*s_.graph(), name + "/" + of + "/handle");
+      return ops::Cast(s_, variable.value(), ElementType::kFloat);
+    };
+    made.push_back({ops::Cast(s_, y, ElementType::kFloat),
+                    {},
+                    average("moving_mean"),
+                    average("moving_variance")});
+  }
+  updates = UpdateOps(*s_.graph());
+  EXPECT_EQ(updates.size(), 14u);
+  Start();
+  const Tensor in = Tensor::FromValues<double>(x, {3, 2}).value();
+  const FeedMap tests = {{fed, in}, {training, Tensor::Scalar(false)}};
+  const FeedMap trains = {{fed, in}, {training, Tensor::Scalar(true)}};
+  const double mean[] = {4, 20};
+  for (size_t r = 0; r < made.size(); ++r) {
+    const std::vector<float> tested = Numbers(made[r].y, tests),
+                             trained = Numbers(made[r].y, trains);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_NEAR(tested[i], 2 * (x[i] - 8) / std::sqrt(4.5) - 1, 2e-2) << r;
+      EXPECT_NEAR(trained[i], 2 * (x[i] - mean[i % 2]) / std::sqrt(biased[i % 2] + .5) - 1, 4e-3)
+          << r;
+    }
+  }
+  ASSERT_EQ(session_->RunTargets(updates, trains), absl::OkStatus());
+  for (size_t r = 0; r < made.size(); ++r) {
+    const std::vector<float> m = Numbers(made[r].mean), v = Numbers(made[r].variance);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_NEAR(m[i], .75 * 8 + .25 * mean[i], 1e-5) << r;
+      EXPECT_NEAR(v[i], .75 * 4 + .25 * biased[i] * rows[r].factor, 1e-4) << r;
+    }
+  }
+}
+
+TEST_F(LayersTest, BatchNormalizationOfDoubleHasTheGradientsOfFloat) {
+  const Output wide = ops::Cast(s_, x_, ElementType::kDouble);
+  const auto gradients = [&](const Output& x, const std::string& name) {
+    const Output y = layers::BatchNormalization(s_, x, true, {.name = name});
+    const auto variable = [&](const std::string& of) {
+      return ModelVariable::FromHandle(*s_.graph(), name + "/" + of + "/handle").value();
+    };
+    const Output wave = ops::Cast(s_, Const(s_, WaveOf(shape_, .3)), x.type());
+    const Output loss[] = {ops::Mul(s_, y, wave)};
+    const Output by[] = {x, variable("gamma"), variable("beta")};
+    std::vector<Output> result;
+    for (const Output& g : Gradients(s_, loss, by)) {
+      result.push_back(ops::Cast(s_, g, ElementType::kFloat));
+    }
+    return result;
+  };
+  const std::vector<Output> expected = gradients(x_, "float"), got = gradients(wide, "double");
+  Start();
+  for (size_t i = 0; i < 3; ++i) {
+    const std::vector<float> a = Numbers(expected[i]), b = Numbers(got[i]);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t j = 0; j < a.size(); ++j) EXPECT_NEAR(a[j], b[j], 2e-5);
+  }
+}
+
+TEST_F(LayersTest, BatchNormalizationTakesTheScopesRegularizerAndConstraints) {
+  const Scope net = VariableScope(s_, "net", {.regularizer = L2Regularizer(1)});
+  layers::BatchNormalizationOptions options = {.gamma_constraint = NonNegative(),
+                                               .gamma_initializer = ConstantInitializer(2),
+                                               .beta_initializer = ConstantInitializer(1)};
+  const Output y = layers::BatchNormalization(net, x_, true, options);
+  EXPECT_EQ(RegularizationLosses(s_).size(), 2u);  // None of the averages.
+  const Output loss = RegularizationLoss(s_);
+  options.gamma_regularizer = L2Regularizer(0);
+  layers::BatchNormalization(net, y, true, options);
+  EXPECT_EQ(RegularizationLosses(s_).size(), 3u);
+  Node* train = GradientDescentOptimizer(3.0f).Minimize(s_, loss);
+  const Output gamma = ModelVariable::Trainable(*s_.graph())[0].value();
+  Start();
+  EXPECT_EQ(Number(loss), 3 * (4 + 1) / 2.0);
+  ASSERT_EQ(session_->RunTargets({train}), absl::OkStatus());
+  EXPECT_THAT(Numbers(gamma), ElementsAre(0, 0, 0));  // Not 2 - 3 * 2.
 }
 
 TEST_F(LayersTest, LearnsWithRegularizersAndConstraints) {
