@@ -245,8 +245,8 @@ Output Embedding(const Scope& scope, const Input& ids, int64_t rows, int64_t siz
   if (!own.ok()) return Output();
   const PartitionedModelVariable table = GetPartitionedVariable(
       own, "embeddings", *shape,
-      {.initializer =
-           options.initializer != nullptr ? options.initializer : RandomUniformInitializer(),
+      {.initializer = options.initializer != nullptr ? options.initializer
+                                                     : RandomUniformInitializer(-0.05, 0.05),
        .regularizer = options.regularizer,
        .trainable = options.trainable});
   return own.ok() ? table.Lookup(own, ids) : Output();

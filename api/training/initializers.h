@@ -65,13 +65,14 @@ struct OpSeed {
 Initializer ZerosInitializer();
 Initializer OnesInitializer();
 Initializer ConstantInitializer(double value);
+// The defaults are those of `tf.initializers`, which are far wider than what layers begin with.
 /// Uniform in [minimum, maximum).
-Initializer RandomUniformInitializer(double minimum = -0.05, double maximum = 0.05,
+Initializer RandomUniformInitializer(double minimum = 0.0, double maximum = 1.0,
                                      std::optional<int64_t> seed = std::nullopt);
-Initializer RandomNormalInitializer(double mean = 0.0, double stddev = 0.05,
+Initializer RandomNormalInitializer(double mean = 0.0, double stddev = 1.0,
                                     std::optional<int64_t> seed = std::nullopt);
 /// Normal; values more than two standard deviations from the mean are drawn again.
-Initializer TruncatedNormalInitializer(double mean = 0.0, double stddev = 0.05,
+Initializer TruncatedNormalInitializer(double mean = 0.0, double stddev = 1.0,
                                        std::optional<int64_t> seed = std::nullopt);
 
 /// Variance `scale / n`, where n is the number of inputs of a unit, of its outputs, or their mean.

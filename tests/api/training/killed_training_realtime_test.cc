@@ -28,7 +28,7 @@ absl::Status Train(const std::string& folder) {
   const Scope s = Scope::NewRoot();
   s.SetGraphSeed(11);
   const ModelVariable step = GlobalStep(s);
-  const ModelVariable w(s, Shape({8, 4}), RandomNormalInitializer(), "w");
+  const ModelVariable w(s, Shape({8, 4}), RandomNormalInitializer(0, 0.05), "w");
   const auto [seed, seed2] = s.graph()->OpSeeds(nullptr);
   const Output x = ops::RandomUniform(s, Tensor::Vector<int32_t>({16, 8}), ElementType::kFloat,
                                       {.seed = seed, .seed2 = seed2});

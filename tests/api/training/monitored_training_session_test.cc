@@ -28,7 +28,7 @@ struct Noise {
   Noise() {
     s.SetGraphSeed(7);
     step = GlobalStep(s);
-    w = ModelVariable(s, Shape({3}), RandomNormalInitializer(), "w");
+    w = ModelVariable(s, Shape({3}), RandomNormalInitializer(0, 0.05), "w");
     const Output noise = ops::RandomStandardNormal(s, Tensor::Vector<int32_t>({3}),
                                                    ElementType::kFloat, {.seed = 1, .seed2 = 2});
     const Output order =
