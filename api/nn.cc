@@ -24,13 +24,14 @@ Output Axes(const Scope& scope, const Output& x, const ReduceOptions& options) {
 }  // namespace
 
 Output Dropout(const Scope& scope, const Output& x, const Input& keep_probability,
-               std::optional<int64_t> seed) {
+               std::optional<int64_t> seed, const std::optional<Input>& noise_shape) {
   const Scope own = scope.NewSubScope("dropout");
   if (!own.ok() || !x.valid()) return Output();
   const OpSeed s = OpSeed::For(own, seed);
   const Output keep = keep_probability.ToOutput(own, x.type());
+  const Input shape = noise_shape ? *noise_shape : Input(ops::Shape(own, x));
   const Output uniform =
-      ops::RandomUniform(own, ops::Shape(own, x), x.type(), {.seed = s.seed, .seed2 = s.seed2});
+      ops::RandomUniform(own, shape, x.type(), {.seed = s.seed, .seed2 = s.seed2});
   // 1 with probability `keep`, else 0.
   const Output mask = ops::Floor(own, ops::Add(own, uniform, keep));
   return ops::Mul(own, ops::RealDiv(own, x, keep), mask);

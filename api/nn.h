@@ -14,9 +14,12 @@ namespace troupe {
 
 /// Keeps each element of `x` (floating) with probability `keep_probability` (a scalar of x's type),
 /// scaled by its inverse, and makes the others zero. Same shape. (Srivastava et al. 2014.) The seed
-/// is by TensorFlow's rule.
+/// is by TensorFlow's rule. `noise_shape` (int32 or int64, a vector) is broadcast to x's shape:
+/// along an axis where it is 1 elements are kept or dropped together, as in [batch, 1, 1, channels]
+/// whole channels are. Absent: each element on its own.
 Output Dropout(const Scope& scope, const Output& x, const Input& keep_probability,
-               std::optional<int64_t> seed = std::nullopt);
+               std::optional<int64_t> seed = std::nullopt,
+               const std::optional<Input>& noise_shape = std::nullopt);
 
 /// Over which axes; negative ones count from the last. Default: over all.
 struct ReduceOptions {

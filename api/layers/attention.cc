@@ -96,6 +96,12 @@ std::vector<int64_t> AttentionCell::state_sizes() const {
   return sizes;
 }
 
+std::vector<bool> AttentionCell::droppable_states() const {
+  std::vector<bool> droppable = cell_->droppable_states();
+  droppable.push_back(true);
+  return droppable;
+}
+
 std::vector<Output> AttentionCell::InitialState(const Scope& scope,
                                                 std::vector<Output> cell_state) const {
   if (cell_state.empty()) scope.UpdateStatus(InvalidArgument("attention: the cell has no state"));

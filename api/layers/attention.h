@@ -103,6 +103,7 @@ class AttentionCell final : public RnnCell {
     return options_.output_attention ? attention_size() : cell_->output_size();
   }
   std::vector<int64_t> state_sizes() const override;
+  std::vector<bool> droppable_states() const override;
   RnnStep Call(const Scope& scope, const Output& input,
                const std::vector<Output>& state) const override;
   /// The cell's states, such as an encoder's last ones, and an attention of zeros.

@@ -133,14 +133,16 @@ Output Flatten(const Scope& scope, const Output& x) {
 }
 
 Output DropoutLayer(const Scope& scope, const Output& x, double rate, const Input& training,
-                    std::optional<int64_t> seed) {
+                    std::optional<int64_t> seed, const std::optional<Input>& noise_shape) {
   if (!(rate >= 0 && rate < 1)) {
     scope.UpdateStatus(InvalidArgument("dropout: the rate must be in [0, 1), not ", rate));
   }
   if (!scope.ok() || rate == 0) return x;
   const std::vector<Output> result = Choose(
       scope, training,
-      [&](const Scope& s) { return std::vector<Output>{Dropout(s, x, 1.0 - rate, seed)}; },
+      [&](const Scope& s) {
+        return std::vector<Output>{Dropout(s, x, 1.0 - rate, seed, noise_shape)};
+      },
       [&](const Scope& s) { return std::vector<Output>{ops::Identity(s, x)}; });
   return result.empty() ? Output() : result[0];
 }

@@ -42,9 +42,11 @@ Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOpt
 Output Flatten(const Scope& scope, const Output& x);
 
 /// Drops each element with probability `rate` when `training` (a scalar bool, of the graph or a
-/// constant) holds, else gives x. The others are scaled by 1 / (1 - rate).
+/// constant) holds, else gives x. The others are scaled by 1 / (1 - rate). `noise_shape`: as of
+/// `Dropout`.
 Output DropoutLayer(const Scope& scope, const Output& x, double rate, const Input& training,
-                    std::optional<int64_t> seed = std::nullopt);
+                    std::optional<int64_t> seed = std::nullopt,
+                    const std::optional<Input>& noise_shape = std::nullopt);
 
 struct BatchNormalizationOptions {
   std::string name;

@@ -157,6 +157,15 @@ std::vector<int64_t> StackedCell::state_sizes() const {
   return sizes;
 }
 
+std::vector<bool> StackedCell::droppable_states() const {
+  std::vector<bool> droppable;
+  for (const RnnCellPtr& cell : cells_) {
+    const std::vector<bool> more = cell->droppable_states();
+    droppable.insert(droppable.end(), more.begin(), more.end());
+  }
+  return droppable;
+}
+
 RnnStep StackedCell::Call(const Scope& scope, const Output& input,
                           const std::vector<Output>& state) const {
   CheckState(scope, *this, state);
@@ -178,6 +187,11 @@ RnnStep DropoutCell::Call(const Scope& scope, const Output& input,
                           const std::vector<Output>& state) const {
   RnnStep step =
       cell_->Call(scope, layers::DropoutLayer(scope, input, input_rate_, training_), state);
+  const std::vector<bool> droppable = cell_->droppable_states();
+  for (size_t i = 0; i < step.state.size() && i < droppable.size(); ++i) {
+    if (!droppable[i]) continue;
+    step.state[i] = layers::DropoutLayer(scope, step.state[i], state_rate_, training_);
+  }
   step.output = layers::DropoutLayer(scope, step.output, output_rate_, training_);
   return step;
 }

@@ -38,6 +38,11 @@ class RnnCell : public VariableOwner {
   virtual int64_t output_size() const = 0;
   /// Of each state [batch, size].
   virtual std::vector<int64_t> state_sizes() const = 0;
+  /// Of each state whether a `DropoutCell` may drop its elements: all unless the cell says
+  /// otherwise.
+  virtual std::vector<bool> droppable_states() const {
+    return std::vector<bool>(state_sizes().size(), true);
+  }
   /// `input` [batch, depth], of a known depth; the states are of its type. Variables are those of
   /// `CallScope(scope, name())`.
   virtual RnnStep Call(const Scope& scope, const Output& input,
@@ -82,6 +87,8 @@ class LstmCell final : public RnnCell {
     return options_.projection > 0 ? options_.projection : units_;
   }
   std::vector<int64_t> state_sizes() const override { return {units_, output_size()}; }
+  /// h, not the memory c, as in TensorFlow.
+  std::vector<bool> droppable_states() const override { return {false, true}; }
   RnnStep Call(const Scope& scope, const Output& input,
                const std::vector<Output>& state) const override;
 
@@ -113,6 +120,7 @@ class StackedCell final : public RnnCell {
   std::string name() const override { return "multi_rnn_cell"; }
   int64_t output_size() const override { return cells_.empty() ? 0 : cells_.back()->output_size(); }
   std::vector<int64_t> state_sizes() const override;
+  std::vector<bool> droppable_states() const override;
   RnnStep Call(const Scope& scope, const Output& input,
                const std::vector<Output>& state) const override;
 
@@ -120,23 +128,27 @@ class StackedCell final : public RnnCell {
   std::vector<RnnCellPtr> cells_;
 };
 
-/// A cell with dropout of its input and output when `training` (a scalar bool) holds.
+/// A cell with dropout of its input, its output and its `droppable_states` after each step, when
+/// `training` (a scalar bool) holds.
 class DropoutCell final : public RnnCell {
  public:
-  DropoutCell(RnnCellPtr cell, double input_rate, double output_rate, Input training)
+  DropoutCell(RnnCellPtr cell, double input_rate, double output_rate, Input training,
+              double state_rate = 0.0)
       : cell_(std::move(cell)),
         input_rate_(input_rate),
         output_rate_(output_rate),
+        state_rate_(state_rate),
         training_(std::move(training)) {}
   std::string name() const override { return cell_->name(); }
   int64_t output_size() const override { return cell_->output_size(); }
   std::vector<int64_t> state_sizes() const override { return cell_->state_sizes(); }
+  std::vector<bool> droppable_states() const override { return cell_->droppable_states(); }
   RnnStep Call(const Scope& scope, const Output& input,
                const std::vector<Output>& state) const override;
 
  private:
   RnnCellPtr cell_;
-  double input_rate_, output_rate_;
+  double input_rate_, output_rate_, state_rate_;
   Input training_;
 };
 
@@ -147,6 +159,7 @@ class ResidualCell final : public RnnCell {
   std::string name() const override { return cell_->name(); }
   int64_t output_size() const override { return cell_->output_size(); }
   std::vector<int64_t> state_sizes() const override { return cell_->state_sizes(); }
+  std::vector<bool> droppable_states() const override { return cell_->droppable_states(); }
   RnnStep Call(const Scope& scope, const Output& input,
                const std::vector<Output>& state) const override;
 

@@ -2,6 +2,7 @@
 // result, its sum weighted by a wave, its first and its last element.
 #include "api/layers/layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -237,6 +238,26 @@ TEST_F(LayersTest, DropoutOnlyWhenTraining) {
     ++kept;
   }
   EXPECT_NEAR(kept / 10000, .75, .02);
+}
+
+TEST_F(LayersTest, DropoutOfWholeChannels) {
+  s_.SetGraphSeed(7);
+  const Output ones = ops::Fill(s_, {20, 3, 2, 50}, Const(s_, 1.0f));
+  const Output y = layers::DropoutLayer(s_, ones, .25, true, std::nullopt, Input({20, 1, 1, 50}));
+  const Output plain = layers::DropoutLayer(s_, ones, .25, true);
+  EXPECT_EQ(y.shape(), PartialShape({20, 3, 2, 50}));
+  Start();
+  const auto together = [](const std::vector<float>& values) {
+    bool all = true;
+    for (size_t i = 0; i < values.size(); ++i) {
+      all = all && values[i] == values[i / 300 * 300 + i % 50];
+    }
+    return all;
+  };
+  const std::vector<float> values = Numbers(y);
+  EXPECT_TRUE(together(values));
+  EXPECT_NEAR(std::count(values.begin(), values.end(), 0.0f) / 6000.0, .25, .05);
+  EXPECT_FALSE(together(Numbers(plain)));
 }
 
 TEST_F(LayersTest, NamesAreTensorFlows) {

@@ -172,6 +172,36 @@ TEST_F(RnnTest, KernelsAreInPartsAsTheScopeSays) {
   EXPECT_EQ(Numbers(r.outputs), Numbers(again.outputs));
 }
 
+// As TensorFlow's DropoutWrapper, which keeps the memory of an LSTM.
+TEST_F(RnnTest, DropoutOfStates) {
+  s_.SetGraphSeed(2);
+  const auto lstm = std::make_shared<LstmCell>(50);
+  const auto cell =
+      std::make_shared<StackedCell>(std::vector<RnnCellPtr>{lstm, std::make_shared<GruCell>(50)});
+  const Output training = Fed({}, ElementType::kBool);
+  const DropoutCell dropped(cell, 0, 0, training, .5);
+  EXPECT_THAT(dropped.droppable_states(), ElementsAre(false, true, true));
+  const Output x = Const(s_, Floats(Wave(6, .37), {2, 3}));
+  const std::vector<Output> zero = cell->ZeroState(s_, 2, ElementType::kFloat);
+  const RnnStep plain = cell->Call(s_, x, zero), step = dropped.Call(s_, x, zero);
+  Start();
+  for (const bool trains : {false, true}) {
+    const FeedMap feeds = {{training, Tensor::Scalar(trains)}};
+    EXPECT_EQ(Numbers(step.output, feeds), Numbers(plain.output));
+    EXPECT_EQ(Numbers(step.state[0], feeds), Numbers(plain.state[0]));
+    for (size_t i = 1; i < 3; ++i) {
+      const std::vector<float> kept = Numbers(plain.state[i]), got = Numbers(step.state[i], feeds);
+      int zeros = 0;
+      for (size_t j = 0; j < kept.size(); ++j) {
+        zeros += got[j] == 0 ? 1 : 0;
+        if (got[j] == 0) continue;
+        EXPECT_FLOAT_EQ(got[j], kept[j] * (trains ? 2 : 1));
+      }
+      EXPECT_NEAR(zeros, trains ? 50 : 0, trains ? 20 : 0);
+    }
+  }
+}
+
 // The loop is the same as its steps one after another, wrapped cells and gradients included.
 TEST_F(RnnTest, TheLoopIsItsSteps) {
   const Scope given = Given();
