@@ -145,16 +145,17 @@ Output Logits(const Scope& s, const Output& images, const Output& frames) {
   const Output front = SliceOf(s, ops::Shape(s, x), {Range(0, 2)});
   x = ops::Reshape(s, x, ops::ConcatV2(s, {front, {kSide / kFrame * 32}}, 0));
 
-  const LstmCell cell(kUnits);
-  const auto run = [&](const Output& input, const char* name) {
+  // Two cells: one would have the same weights both ways.
+  const LstmCell forward(kUnits), backward(kUnits);
+  const auto run = [&](const LstmCell& cell, const Output& input, const char* name) {
     return DynamicRnn(s, cell, input, {.sequence_length = frames, .time_major = true, .name = name})
         .outputs;
   };
   const auto reverse = [&](const Output& x) {
     return ops::ReverseSequence(s, x, frames, /*seq_dim=*/0, {.batch_dim = 1});
   };
-  const Output both =
-      ops::ConcatV2(s, {run(x, "forward"), reverse(run(reverse(x), "backward"))}, 2);
+  const Output both = ops::ConcatV2(
+      s, {run(forward, x, "forward"), reverse(run(backward, reverse(x), "backward"))}, 2);
   return layers::Dense(s, both, fashion::kClasses + 1);
 }
 

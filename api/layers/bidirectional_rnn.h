@@ -38,8 +38,8 @@ struct BidirectionalRnnResult {
 
 /// Runs one cell from the first to the last step of `inputs` [batch, time, depth], or as
 /// `time_major` says, and another one from each sequence's last step to the first. Their variables
-/// are under "fw" and "bw" of the variable scope. (Schuster and Paliwal 1997.) Errors: as
-/// `DynamicRnn`.
+/// are under "fw" and "bw" of the variable scope; one cell both ways has one set, under "fw".
+/// (Schuster and Paliwal 1997.) Errors: as `DynamicRnn`.
 BidirectionalRnnResult BidirectionalDynamicRnn(const Scope& scope, const RnnCell& forward,
                                                const RnnCell& backward, const Output& inputs,
                                                const BidirectionalRnnOptions& options = {});
