@@ -49,8 +49,10 @@ class WorkerEngine {
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Adds what the nodes of a session have cost so far.
   virtual void AddCosts(const std::string&, cluster::RunGraphReply*) {}
-  /// What steps of a session have left in its kernels.
-  virtual KernelStates States(const std::string&) { return {}; }
+  using StatesDone = std::function<void(absl::Status, const KernelStates&)>;
+  /// What steps of a session have left in its kernels. It may take as long as a function of a
+  /// dataset does.
+  virtual void States(const std::string& session, StatesDone done) = 0;
   virtual void SetStates(const std::string&, const KernelStates&) {}
   /// Whether there are any, those in bodies of functions not counted.
   virtual bool HasStates(const std::string&) { return false; }

@@ -416,13 +416,46 @@ std::shared_ptr<PartitionEngine::Session> PartitionEngine::FindSession(const std
   return it == sessions_.end() ? nullptr : it->second;
 }
 
-KernelStates PartitionEngine::States(const std::string& name) {
+void PartitionEngine::States(const std::string& name, StatesDone done) {
   const std::shared_ptr<Session> session = FindSession(name);
-  KernelStates states;
-  if (session == nullptr) return states;
-  session->kernels.SaveStates("", &states, /*of_others=*/false);
-  session->functions.SaveStates(&states, /*of_others=*/false);
-  return states;
+  if (session == nullptr) {  // No graph of it has been registered.
+    return host_->Post(
+        [this, done = std::move(done)] { host_->Enter([&] { done(absl::OkStatus(), {}); }); });
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    session->states_wanted.push_back(std::move(done));
+    if (std::exchange(session->tells_states, true)) return;
+  }
+  try {
+    host_->Post([this, session] { TellStates(session); });
+  } catch (...) {  // Nobody else has asked: requests come one at a time.
+    std::lock_guard<std::mutex> lock(mutex_);
+    session->states_wanted.clear();
+    session->tells_states = false;
+    throw;
+  }
+}
+
+void PartitionEngine::TellStates(const std::shared_ptr<Session>& session) {
+  while (true) {
+    std::vector<StatesDone> wanted;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      wanted.swap(session->states_wanted);
+      session->tells_states = !wanted.empty();
+    }
+    if (wanted.empty()) return;
+    KernelStates states;
+    const absl::Status status = CatchExceptions([&] {
+      session->kernels.SaveStates("", &states, /*of_others=*/false);
+      session->functions.SaveStates(&states, /*of_others=*/false);
+      return absl::OkStatus();
+    });
+    for (const StatesDone& done : wanted) {
+      host_->Enter([&] { done(status, states); });
+    }
+  }
 }
 
 void PartitionEngine::SetStates(const std::string& name, const KernelStates& states) {

@@ -36,7 +36,7 @@ class PartitionEngine final : public WorkerEngine {
   bool Feed(cluster::FeedGraphRequest request, StepDone done) override;
   void Abort(uint64_t step, const absl::Status& status) override;
   void AddCosts(const std::string& session, cluster::RunGraphReply* reply) override;
-  KernelStates States(const std::string& session) override;
+  void States(const std::string& session, StatesDone done) override;
   void SetStates(const std::string& session, const KernelStates& states) override;
   bool HasStates(const std::string& session) override;
   void GetResources(const cluster::GetResourcesRequest& request, ResourcesDone done) override;
@@ -86,6 +86,7 @@ class PartitionEngine final : public WorkerEngine {
   };
 
   std::shared_ptr<Session> FindSession(const std::string& name);
+  void TellStates(const std::shared_ptr<Session>& session);
   void TellResources(absl::StatusOr<std::vector<KeptResource>> kept, int64_t first,
                      int64_t max_bytes, const ResourcesDone& done);
   /// Part of a state that comes to a session; `*whole` once it was the last one.

@@ -53,8 +53,13 @@ struct PartitionEngine::Session {
 
   const uint32_t steps;  ///< The upper halves of the ids of its master's steps.
   SessionFunctions functions;
-  StatefulKernels kernels;                                         ///< They know of the functions.
-  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
+  StatefulKernels kernels;  ///< They know of the functions.
+  // Under the engine's mutex.
+  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;
+  std::vector<StatesDone> states_wanted;
+  /// A job saves states. There is one at a time: it waits for functions of datasets, which may need
+  /// the other threads.
+  bool tells_states = false;
 };
 
 /// A graph that a master has registered.

@@ -232,9 +232,17 @@ void WorkerRole::GetStates(Responder from, const std::string& session) {
   if (!IsMastersSession(from, session)) {
     return ReplyUnknown(from, StrCat("there is no session ", session, " here"));
   }
-  cluster::Message reply;
-  AddStates(engine_->States(session), reply.mutable_get_states_reply()->mutable_states());
-  calls_->Reply(from, absl::OkStatus(), std::move(reply));
+  engine_->States(session, [this, from](absl::Status status, const KernelStates& states) {
+    cluster::Message reply;
+    if (status.ok()) {
+      status = CatchExceptions([&] {
+        AddStates(states, reply.mutable_get_states_reply()->mutable_states());
+        return absl::OkStatus();
+      });
+    }
+    if (!status.ok()) reply.Clear();
+    calls_->Reply(from, status, std::move(reply));
+  });
 }
 
 void WorkerRole::SetStates(Responder from, const cluster::SetStatesRequest& request) {

@@ -111,15 +111,21 @@ DeviceRole* StatefulKernels::DeviceOf(const std::string& node) const {
 
 void StatefulKernels::SaveStates(const std::string& prefix, KernelStates* states,
                                  bool of_others) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [name, placed] : kernels_) {
-    if (const auto* resumable = dynamic_cast<const ResumableKernel*>(placed.kernel.get())) {
+  std::vector<std::pair<std::string, std::shared_ptr<Kernel>>> kernels;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [name, placed] : kernels_) kernels.emplace_back(name, placed.kernel);
+    // A training that has been restored, and not run such a node, is saved again.
+    for (const auto& [name, state] : restored_) {
+      if (of_others) states->emplace(prefix + name, state);
+    }
+  }
+  // Without the lock: an iterator's state waits for functions of its dataset.
+  for (const auto& [name, kernel] : kernels) {
+    if (const auto* resumable = dynamic_cast<const ResumableKernel*>(kernel.get())) {
       (*states)[prefix + name] = resumable->SaveState();
     }
   }
-  if (!of_others) return;
-  // A training that has been restored, and not run such a node, is saved again.
-  for (const auto& [name, state] : restored_) states->emplace(prefix + name, state);
 }
 
 void StatefulKernels::RestoreStates(const std::string& prefix, const KernelStates& states) {

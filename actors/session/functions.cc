@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "devices/device.h"
@@ -430,9 +431,14 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
 }
 
 void SessionFunctions::SaveStates(KernelStates* states, bool of_others) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (of_others) states->insert(restored_.begin(), restored_.end());
-  for (const auto& [key, function] : compiled_) {
+  std::vector<std::pair<std::string, CompiledFunction*>> compiled;  // They stay.
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (of_others) states->insert(restored_.begin(), restored_.end());
+    for (const auto& [key, function] : compiled_) compiled.emplace_back(key, function.get());
+  }
+  // Without the lock: an iterator's state waits for functions of its dataset, which may call these.
+  for (const auto& [key, function] : compiled) {
     function->stateful()->SaveStates(StatePrefix(key), states, of_others);
   }
 }

@@ -42,6 +42,7 @@ class Engine final : public WorkerEngine {
   }
   void Abort(uint64_t step, const absl::Status&) override { aborted.push_back(step); }
   void ResetContainers(const std::vector<std::string>&) override {}
+  void States(const std::string&, StatesDone) override {}
   void GetResources(const cluster::GetResourcesRequest&, ResourcesDone) override {}
   void SetResource(cluster::SetResourceRequest, Done) override {}
   std::vector<uint64_t> DropEarly(ClusterTime, ClusterTime) override {

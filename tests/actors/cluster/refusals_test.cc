@@ -25,6 +25,7 @@ class Worker final : public WorkerEngine {
   void Start(cluster::RunGraphRequest, StepDone) override {}
   void Abort(uint64_t, const absl::Status&) override {}
   void ResetContainers(const std::vector<std::string>&) override {}
+  void States(const std::string&, StatesDone) override {}
   void GetResources(const cluster::GetResourcesRequest&, ResourcesDone) override {}
   void SetResource(cluster::SetResourceRequest, Done) override {}
 };

@@ -127,6 +127,9 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
       Enter([&] { done(status, {}); });
     });
   }
+  void States(const std::string& session, StatesDone done) override {
+    worker_->States(session, std::move(done));
+  }
   void GetResources(const cluster::GetResourcesRequest& request, ResourcesDone done) override {
     worker_->GetResources(request, std::move(done));
   }
