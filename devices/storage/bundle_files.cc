@@ -109,7 +109,11 @@ absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
 
   const std::string index = TemporaryName(BundleIndexFile(prefix), temporary_suffix);
   absl::Status status;
-  int num_shards = std::max(1, static_cast<int>(bundle.data_files.size())) - 1;
+  // A number that is free may be one that another process is about to remove: it may have read the
+  // index and listed the files long ago. Nobody is about to remove one above all that are there.
+  int num_shards = old_files.empty() ? 0 : old_files.rbegin()->first;
+  if (num_shards >= kMostShards) num_shards = 0;
+  num_shards = std::max({num_shards, static_cast<int>(bundle.data_files.size()) - 1, 0});
   do {
     ++num_shards;
     while (old_files.count(num_shards) > 0) ++num_shards;
