@@ -57,6 +57,15 @@ int DescribedTotal(FileSystem* file_system, const std::string& prefix) {
   return header.num_shards();
 }
 
+/// Renames the first `n` of a bundle's data files to what they were.
+void RenameBack(FileSystem* file_system, const std::string& prefix,
+                const std::vector<std::string>& data_files, size_t n, int num_shards) {
+  while (n-- > 0) {
+    file_system->Rename(BundleDataFile(prefix, static_cast<int>(n), num_shards), data_files[n])
+        .IgnoreError();
+  }
+}
+
 /// Renames data files to those of a bundle. AlreadyExists if there is one; then, as after any
 /// error, none is renamed.
 absl::Status RenameData(FileSystem* file_system, const std::string& prefix,
@@ -65,10 +74,7 @@ absl::Status RenameData(FileSystem* file_system, const std::string& prefix,
     const absl::Status status = file_system->RenameNew(
         data_files[i], BundleDataFile(prefix, static_cast<int>(i), num_shards));
     if (status.ok()) continue;
-    while (i-- > 0) {
-      file_system->Rename(BundleDataFile(prefix, static_cast<int>(i), num_shards), data_files[i])
-          .IgnoreError();
-    }
+    RenameBack(file_system, prefix, data_files, i, num_shards);
     return status;
   }
   return absl::OkStatus();
@@ -121,9 +127,15 @@ absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
     if (status.ok()) status = RenameData(file_system, prefix, bundle.data_files, num_shards);
     // Another process was faster.
   } while (absl::IsAlreadyExists(status) && num_shards < kMostShards);
-  // The index must not survive a power cut without the data.
-  if (status.ok() && sync) status = file_system->SyncDirectory(directory);
-  if (status.ok()) status = file_system->Rename(index, BundleIndexFile(prefix));
+  if (status.ok()) {
+    // The index must not survive a power cut without the data.
+    if (sync) status = file_system->SyncDirectory(directory);
+    if (status.ok()) status = file_system->Rename(index, BundleIndexFile(prefix));
+    // Unless it has been renamed all the same.
+    if (!status.ok() && file_system->Exists(index).ok()) {
+      RenameBack(file_system, prefix, bundle.data_files, bundle.data_files.size(), num_shards);
+    }
+  }
   if (!status.ok()) {
     file_system->Remove(index).IgnoreError();
     return status;

@@ -34,7 +34,8 @@ struct PendingBundle {
 /// data files have other names, because the total that is part of them is another one. Afterwards
 /// the data files of the index that was replaced are removed. Several processes may do so at once:
 /// each index describes its own data. With `sync`, a power cut leaves the old bundle or the new
-/// one, and after this call the new one.
+/// one, and after this call the new one. After an error the data have their temporary names again,
+/// if they can still be renamed.
 absl::Status CommitBundle(FileSystem* file_system, const std::string& prefix,
                           const PendingBundle& bundle, bool sync,
                           std::string_view temporary_suffix);

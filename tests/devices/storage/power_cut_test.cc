@@ -142,6 +142,76 @@ TEST(PowerCut, IsFoundOutWhenNothingWasSynced) {
   EXPECT_GT(refused, 100);
 }
 
+/// Refuses to sync folders, or to rename indexes, from a moment on.
+class DiskThatRefuses : public SimulatedDisk {
+ public:
+  bool syncs = true, renames = true;
+  bool tells_lies = false;  ///< What is refused is done.
+
+  absl::Status SyncDirectory(const std::string& directory) override {
+    return syncs ? SimulatedDisk::SyncDirectory(directory) : absl::UnavailableError("no sync");
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    const bool refused = !renames && to.ends_with(".index");
+    if (!refused || tells_lies) {
+      const absl::Status status = SimulatedDisk::Rename(from, to);
+      if (!refused) return status;
+    }
+    return absl::UnavailableError("no rename");
+  }
+};
+
+TEST(FailedSave, LeavesNoDataBehind) {
+  for (const bool syncs : {false, true}) {
+    DiskThatRefuses disk;
+    ASSERT_TRUE(SaveAndList(&disk, SaveWhole, "/d/train/model", 1).ok());
+    const size_t before = disk.Files().size();
+    disk.syncs = syncs;
+    disk.renames = false;
+    for (int i = 0; i < 2; ++i) {
+      const absl::Status status = SaveWhole(&disk, "/d/train/model", 2);
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+      EXPECT_EQ(disk.Files().size(), before);
+      EXPECT_EQ(*Restore(&disk), 1);
+    }
+    disk.syncs = disk.renames = true;
+    ASSERT_TRUE(SaveAndList(&disk, SaveWhole, "/d/train/model", 3).ok());
+    EXPECT_EQ(*Restore(&disk), 3);
+    EXPECT_EQ(disk.Files().size(), before);
+  }
+}
+
+TEST(FailedSave, LeavesThePartsForAnotherTry) {
+  DiskThatRefuses disk;
+  ASSERT_TRUE(SaveAndList(&disk, SaveWhole, "/d/train/model", 1).ok());
+  ASSERT_TRUE(WriteBundle(&disk, "/d/parts/a", {{"x", Tensor::Scalar(1)}}).ok());
+  ASSERT_TRUE(WriteBundle(&disk, "/d/parts/b", {{"y", Tensor::Scalar(2)}}).ok());
+  const auto merge = [&] {
+    MergeOptions options;
+    options.temporary_suffix = "test";
+    return MergeBundles(&disk, {"/d/parts/a", "/d/parts/b"}, "/d/train/model", options);
+  };
+  disk.renames = false;
+  EXPECT_TRUE(absl::IsUnavailable(merge()));
+  EXPECT_EQ(*Restore(&disk), 1);
+  disk.renames = true;
+  const absl::Status merged = merge();
+  ASSERT_TRUE(merged.ok()) << merged;
+  EXPECT_EQ(Difference(**OpenCheckpoint(&disk, "/d/train/model"),
+                       {{"x", Tensor::Scalar(1)}, {"y", Tensor::Scalar(2)}}),
+            "");
+}
+
+/// A file system across a network may tell an error of what it has done.
+TEST(FailedSave, KeepsTheDataOfAnIndexThatWasRenamed) {
+  DiskThatRefuses disk;
+  ASSERT_TRUE(SaveAndList(&disk, SaveWhole, "/d/train/model", 1).ok());
+  disk.renames = false;
+  disk.tells_lies = true;
+  EXPECT_TRUE(absl::IsUnavailable(SaveWhole(&disk, "/d/train/model", 2)));
+  EXPECT_EQ(*Restore(&disk), 2);
+}
+
 TEST(TwoWriters, OfOneFolderDoNotMeet) {
   SimulatedDisk disk;
   const auto a = BundleWriter::Create(&disk, "/d/model");
