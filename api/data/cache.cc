@@ -219,6 +219,8 @@ class CacheFileStage final : public StageOverInput {
     TROUPE_RETURN_IF_ERROR(writer_->Sync());
     TROUPE_RETURN_IF_ERROR(writer_->Close());
     TROUPE_RETURN_IF_ERROR(file_system_->Rename(temporary_, path_));
+    // A position that is saved from now on has an offset into it.
+    TROUPE_RETURN_IF_ERROR(file_system_->SyncDirectory(PathDirectory(path_)));
     writer_ = nullptr;
     return absl::OkStatus();
   }

@@ -18,6 +18,7 @@
 #include "graph/protos/tensor.pb.h"
 #include "kernels/actors/tensor_actor.h"
 #include "tests/api/dataset/dataset_test_util.h"
+#include "tests/devices/storage/scheme_disk.h"
 
 namespace troupe {
 namespace {
@@ -482,6 +483,29 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
   ASSERT_EQ(third->Restore(*position), absl::OkStatus());
   EXPECT_EQ(Take(*third, 1000), std::vector<std::string>(all.begin() + 15, all.end()));
   EXPECT_EQ(*calls, 20);
+}
+
+TEST(DatasetSourcesTest, AFileOfTheCacheOutlivesAPowerCut) {
+  SchemeDisk* const disk = SchemeDisk::Register("cached");
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset dataset = Counting(20, calls).CacheFile("cached://d/cache").Repeat(2);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    disk->Clear();
+    ASSERT_TRUE(disk->CreateDirectories("cached://d").ok());
+    ASSERT_TRUE(disk->SyncDirectory("cached://").ok());
+    auto iterator = Begin(dataset);
+    std::vector<std::string> expected = Take(*iterator, 25);
+    const auto position = iterator->Save();
+    ASSERT_TRUE(position.ok()) << position.status();
+    iterator = nullptr;
+    disk->Restart(seed);
+    *calls = 0;
+    const auto restored = Begin(dataset);
+    ASSERT_EQ(restored->Restore(*position), absl::OkStatus());
+    EXPECT_EQ(Take(*restored, 100),
+              std::vector<std::string>(expected.begin() + 5, expected.begin() + 20));
+    EXPECT_EQ(*calls, 0) << "seed " << seed;
+  }
 }
 
 TEST(DatasetSourcesTest, WhatWasGivenIsNotGivenAgainBeforeAnError) {
