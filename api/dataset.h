@@ -142,9 +142,11 @@ struct DatasetInterleaveOptions {
 };
 
 struct DatasetCacheOptions {
-  /// A position holds the elements of the cache, if they take no more bytes: who is restored from
-  /// it does not ask the stages before for them. Else these are asked again for all elements; a
-  /// position is Unimplemented then if they give another order each time.
+  /// A position holds the elements of the cache, and until that is complete where the stages before
+  /// it are, if all that takes no more bytes: who is restored from it does not ask these for
+  /// elements again. Else, or if their position cannot be saved, they are asked again for all
+  /// elements. If they give another order each time, their position is saved whatever it takes; the
+  /// cache's is Unimplemented if its elements take more, or theirs cannot be saved.
   int64_t position_bytes = int64_t{64} << 20;
 };
 

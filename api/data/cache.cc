@@ -88,16 +88,25 @@ class CacheStage final : public StageOverInput {
   absl::Status Save(PositionWriter* to) override {
     to->Number(pass_);
     to->Number(next_);
-    const bool holds =
+    bool holds =
         fits_ && bytes_ <= options_.position_bytes && (complete_ || next_ <= elements_.size());
     if (!holds && meter()->unordered()) {
       return CannotReadAgain(
           name(), "; a larger position_bytes saves elements that are not resources or variants");
     }
+    // What the stages before hold counts as well, such as the window of a Shuffle.
+    const bool bounded = !meter()->unordered();
+    PositionWriter input(bounded ? options_.position_bytes - bytes_ : INT64_MAX);
+    if (holds && !complete_) {
+      const absl::Status saved = StageOverInput::Save(&input);
+      holds = saved.ok() && !input.full();
+      if (!holds && !bounded) return saved;
+    }
     to->Number(!holds ? kNothing : complete_ ? kComplete : kBegun);
     if (!holds) return absl::OkStatus();
     TROUPE_RETURN_IF_ERROR(to->Put(elements_));
-    return complete_ ? absl::OkStatus() : StageOverInput::Save(to);
+    to->Append(std::move(input));
+    return absl::OkStatus();
   }
   void Restore(PositionReader* from) override {
     const uint64_t pass = from->Number();

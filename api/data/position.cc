@@ -17,6 +17,9 @@ void PositionWriter::Text(std::string_view text) {
 }
 
 absl::Status PositionWriter::Put(const Element& element) {
+  if (full()) {
+    return absl::ResourceExhaustedError(StrCat("the position has more than ", most_, " bytes"));
+  }
   Number(element.components.size());
   for (size_t i = 0; i < element.components.size(); ++i) {
     const Tensor& tensor = element.components[i];

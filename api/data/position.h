@@ -15,16 +15,25 @@ namespace troupe::data {
 /// Thread-compatible.
 class PositionWriter {
  public:
+  PositionWriter() = default;
+  /// Elements are refused once there are more bytes.
+  explicit PositionWriter(int64_t most) : most_(most) {}
+
   void Number(uint64_t value);
   void Text(std::string_view text);
-  /// Unimplemented: resources and variants. ResourceExhausted: a tensor of 2 GiB or more.
+  void Append(PositionWriter more) { bytes_ += more.bytes_; }
+  /// Unimplemented: resources and variants. ResourceExhausted: a tensor of 2 GiB or more, or it is
+  /// `full`.
   absl::Status Put(const Element& element);
   absl::Status Put(const Block& elements);
 
+  /// There are more bytes than there should be.
+  bool full() const { return static_cast<int64_t>(bytes_.size()) > most_; }
   std::string Take() { return std::move(bytes_); }
 
  private:
   std::string bytes_;
+  int64_t most_ = INT64_MAX;
 };
 
 /// Reads what a `PositionWriter` has written, from bytes that may be anybody's. After the first

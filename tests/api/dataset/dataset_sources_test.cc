@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/data/file_bytes.h"
 #include "api/data/position.h"
 #include "api/dataset.h"
+#include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 #include "devices/storage/coding.h"
 #include "devices/storage/crc32c.h"
@@ -405,6 +407,58 @@ TEST(DatasetSourcesTest, ACompleteCacheIsRestoredWithoutItsInput) {
   }
   EXPECT_EQ(Counting(1, calls).Cache({.position_bytes = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+/// Such as the window of a Shuffle: its elements are numbers with something that only it holds.
+TEST(DatasetSourcesTest, ACacheWhoseInputIsNotSavedReadsItAgain) {
+  constexpr size_t kElements = 300, kGiven = 50;
+  constexpr int64_t kEach = 10'000, kWindow = 100;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const auto cached = [&](const Tensor& held, bool ordered, int64_t position_bytes) {
+    return Dataset::Range(0, kElements)
+        .Map(
+            [calls, held](Tensors element) -> absl::StatusOr<Tensors> {
+              ++*calls;
+              element.push_back(held);
+              return element;
+            },
+            {.parallel = ordered ? 1 : 2, .ordered = ordered})
+        .Shuffle({.window = kWindow, .seed = 5})
+        .Map([](Tensors element) -> absl::StatusOr<Tensors> { return Tensors{element[0]}; })
+        .Cache({.position_bytes = position_bytes})
+        .Repeat(2);
+  };
+  const auto position_of = [&](const Dataset& dataset) {
+    const auto iterator = Begin(dataset);
+    Take(*iterator, kGiven);
+    return iterator->Save();
+  };
+  const Tensor large = Tensor::Scalar(std::string(kEach, 'x'));
+  const Tensor handle = Tensor::Scalar(ResourceHandle());
+  const int64_t enough = int64_t{64} << 20, little = kEach * kWindow / 2;
+  for (const auto& [held, position_bytes] :
+       {std::pair{large, enough}, std::pair{large, little}, std::pair{handle, enough}}) {
+    const Dataset dataset = cached(held, true, position_bytes);
+    const std::vector<std::string> all = All(dataset);
+    const auto position = position_of(dataset);
+    ASSERT_TRUE(position.ok()) << position.status();
+    const bool saved = held.type() == ElementType::kString && position_bytes == enough;
+    if (saved) {
+      EXPECT_GT(position->size(), static_cast<size_t>(little));
+    } else {
+      EXPECT_LT(position->size(), 1000u);
+    }
+    *calls = 0;
+    const auto restored = Begin(dataset);
+    ASSERT_EQ(restored->Restore(*position), absl::OkStatus());
+    EXPECT_EQ(Take(*restored, 3 * kElements),
+              std::vector<std::string>(all.begin() + kGiven, all.end()));
+    EXPECT_EQ(*calls < static_cast<int>(kElements), saved) << *calls;
+  }
+  // Which would give another order.
+  EXPECT_TRUE(position_of(cached(large, false, little)).ok());
+  EXPECT_EQ(position_of(cached(handle, false, enough)).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 /// Two calls of which the second ends first, in the first pass over a cache.
