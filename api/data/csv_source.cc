@@ -57,7 +57,7 @@ class CsvStage final : public FilesStage {
   absl::StatusOr<bool> Read(FileBytes* file, size_t limit, Block* out) override {
     const auto most = static_cast<int64_t>(std::min<size_t>(limit, 256));
     if (options_.header && file->offset() == 0) {
-      TROUPE_ASSIGN_OR_RETURN(const size_t size, FindRow(file));
+      TROUPE_ASSIGN_OR_RETURN(const size_t size, FindRow(file, /*must_end=*/true));
       file->Consume(size);
     }
     TROUPE_ASSIGN_OR_RETURN(size_t n, file->Need(1));
@@ -70,7 +70,7 @@ class CsvStage final : public FilesStage {
     int64_t rows = 0;
     absl::Status status;
     while (rows < most) {
-      const absl::StatusOr<size_t> size = FindRow(file);
+      const absl::StatusOr<size_t> size = FindRow(file, options_.skip_bad == 0);
       status = size.status();
       if (!status.ok() || *size == 0) break;
       std::string_view row(file->data(), *size);
@@ -104,7 +104,8 @@ class CsvStage final : public FilesStage {
   }
 
   /// Bytes of the next row, with its end; 0 if there is none. Line ends in quotes are no ends.
-  absl::StatusOr<size_t> FindRow(FileBytes* file) {
+  /// InvalidArgument: its last quote has no end, and `must_end`; else it is a bad row.
+  absl::StatusOr<size_t> FindRow(FileBytes* file, bool must_end) {
     size_t searched = 0;
     bool quoted = false;
     TROUPE_ASSIGN_OR_RETURN(size_t n, file->Need(1));
@@ -131,7 +132,7 @@ class CsvStage final : public FilesStage {
       }
       TROUPE_ASSIGN_OR_RETURN(n, file->NeedMore(static_cast<size_t>(options_.max_row_bytes)));
     }
-    if (quoted) return Wrong(*file, "a quoted field does not end");
+    if (quoted && must_end) return Wrong(*file, "a quoted field does not end");
     return searched;
   }
 

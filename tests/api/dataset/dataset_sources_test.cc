@@ -232,6 +232,31 @@ TEST(DatasetSourcesTest, CsvRowsThatAreLeftOut) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("after 3 bad elements"));
 }
 
+TEST(DatasetSourcesTest, CsvFilesThatEndWithinAQuote) {
+  const TempFolder folder;
+  const std::string bad = folder.Write("a.csv", "1,a\n2,\"b\n3,c\n");
+  const std::string good = folder.Write("b.csv", "4,d\n");
+  DatasetCsvOptions options;
+  options.columns = {Tensor::Scalar<int32_t>(0), Tensor::Scalar("")};
+  absl::Status status;
+  EXPECT_EQ(All(Dataset::Csv({bad, good}, options), 1, &status).size(), 1u);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("row at byte 4: a quoted field does not end"));
+  options.skip_bad = 1;
+  const auto row = [](int32_t a, const char* b) {
+    return Text({Tensor::Scalar(a), Tensor::Scalar(b)});
+  };
+  CheckPositions(Dataset::Csv({bad, good}, options), {row(1, "a"), row(4, "d")});
+  EXPECT_EQ(All(Dataset::Csv({bad, bad}, options), 1, &status).size(), 2u);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("after 1 bad elements"));
+  // Of a file without rows not even the columns are known.
+  options.header = true;
+  const std::string header = folder.Write("c.csv", "a,\"b\n1,a\n");
+  EXPECT_THAT(All(Dataset::Csv({header}, options), 1, &status), IsEmpty());
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("row at byte 0: a quoted field does not end"));
+}
+
 TEST(DatasetSourcesTest, FilesThatMatch) {
   const TempFolder folder;
   folder.Write("b.txt", "3");
