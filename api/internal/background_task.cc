@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
@@ -18,6 +19,7 @@ absl::Status BackgroundTask::Begin(std::function<absl::Status()> task) {
   TROUPE_RETURN_IF_ERROR(Wait());
   return CatchExceptions([&] {
     auto state = std::make_shared<State>();
+    const ScopedBlockSignals blocked;
     std::thread([state, task = std::move(task)]() mutable {
       state->status = CatchExceptions(task);
       task = nullptr;

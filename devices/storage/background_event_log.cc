@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
@@ -108,6 +109,7 @@ absl::StatusOr<std::unique_ptr<BackgroundEventLog>> BackgroundEventLog::Create(
   TROUPE_ASSIGN_OR_RETURN(auto log, EventLog::Create(directory, inner));
   return CatchExceptions([&]() -> absl::StatusOr<std::unique_ptr<BackgroundEventLog>> {
     auto state = std::make_shared<State>(std::move(log), options);
+    const ScopedBlockSignals blocked;
     std::thread([state] { state->Run(); }).detach();  // A disk that hangs holds up nobody.
     return std::unique_ptr<BackgroundEventLog>(new BackgroundEventLog(std::move(state)));
   });

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/cpu/compute_pool.h"
 #include "devices/exceptions.h"
 #include "kernels/cancellation.h"
@@ -37,6 +38,7 @@ class Job final : public PoolTask, public std::enable_shared_from_this<Job> {
       if (threads != nullptr) {
         threads->SubmitLong(this);
       } else {
+        const ScopedBlockSignals blocked;
         std::thread([this] { Run(); }).detach();
       }
     } catch (...) {  // There may be no memory for a thread.
