@@ -101,6 +101,12 @@ void Calls::OnReply(PeerId from, cluster::Message reply) {
   Finish(id, std::move(status), std::move(reply));
 }
 
+void Calls::Break(uint64_t id) noexcept {
+  const auto it = pending_.find(id);
+  if (it != pending_.end())
+    it->second.failed = absl::Status(absl::StatusCode::kResourceExhausted, "");
+}
+
 void Calls::FailPeer(PeerId peer, const absl::Status& status) {
   ForEachPending([&](uint64_t id, const Pending& pending) {
     if (pending.to == peer) Finish(id, status, {});
@@ -116,8 +122,9 @@ void Calls::Tick(ClusterTime now) {
                                               (pending.deadline - pending.sent) / 1000, " ms")),
            {});
   });
-  if (!std::exchange(any_unsent_, false)) return;
+  if (!any_unsent_) return;
   const absl::Status status = absl::ResourceExhaustedError("there was no memory to answer");
+  any_unsent_ = false;
   for (auto& [peer, incoming] : incoming_) {
     for (auto it = incoming.open.begin(); it != incoming.open.end();) {
       const auto [id, unsent] = *it++;
@@ -138,6 +145,7 @@ bool Calls::Accept(PeerId from, const cluster::Message& request) {
 void Calls::Reply(Responder to, const absl::Status& status, cluster::Message reply) {
   auto it = incoming_.find(to.from);
   if (it == incoming_.end()) return;  // Who asked is gone.
+  if (to.incarnation != 0 && to.incarnation != it->second.incarnation) return;
   auto request = it->second.open.find(to.id);
   if (request == it->second.open.end()) return;
   const absl::Status sent = CatchExceptions([&] {

@@ -51,6 +51,7 @@ class Outbox {
 struct Responder {
   PeerId from = 0;
   uint64_t id = 0;
+  uint64_t incarnation = 0;  ///< Of who asked; a later life is not answered. 0: any.
 };
 
 /// Both halves of remote calls. Each request is answered once: by its reply, by its deadline, or by
@@ -72,6 +73,9 @@ class Calls {
   uint64_t Call(PeerId to, uint64_t to_incarnation, cluster::Message request, ClusterTime now,
                 ClusterTime timeout, Done done);
   void OnReply(PeerId from, cluster::Message reply);
+  /// A request to this node's own task, or its answer, could not be handled: the next tick fails
+  /// the call with ResourceExhausted.
+  void Break(uint64_t id) noexcept;
   /// Fails what waits for a peer.
   void FailPeer(PeerId peer, const absl::Status& status);
   /// Deadlines, and what there was no memory for.

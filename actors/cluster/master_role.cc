@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_join.h"
 #include "devices/device_name.h"
+#include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 
@@ -148,6 +150,7 @@ void MasterRole::CreateSessionNow(Responder from, cluster::CreateSessionRequest 
   session->client = from.from;
   session->config = request.config();
   master_.sessions[name] = session;
+  absl::Cleanup not_begun = [&] { master_.sessions.erase(name); };
   WriteLog(LogLevel::kDebug, master_.own_name(), {"session"}, "session ", name, " is opened");
   master_.engine->CreateGraph(
       name, std::move(request), [this, from, name](const absl::Status& status) {
@@ -170,6 +173,7 @@ void MasterRole::CreateSessionNow(Responder from, cluster::CreateSessionRequest 
         }
         master_.calls->Reply(from, status, std::move(reply));
       });
+  std::move(not_begun).Cancel();
 }
 
 void MasterRole::ExtendSession(Responder from, cluster::ExtendSessionRequest request) {
@@ -368,12 +372,18 @@ void MasterRole::RestoreResource(Responder from, cluster::RestoreResourceRequest
   signatures_.Open(
       name, session, *task,
       [this, from, task = *task, life, call = std::move(call)](const absl::Status& opened) mutable {
-        if (!opened.ok()) return master_.calls->Reply(from, opened);
-        master_.calls->Call(
-            task, life, std::move(call), master_.now, master_.options.register_timeout,
-            [calls = master_.calls, from](const absl::Status& status, const cluster::Message&) {
-              calls->Reply(from, status);
-            });
+        absl::Status begun = opened;
+        if (begun.ok()) {
+          begun = CatchExceptions([&] {
+            master_.calls->Call(
+                task, life, std::move(call), master_.now, master_.options.register_timeout,
+                [calls = master_.calls, from](const absl::Status& status, const cluster::Message&) {
+                  calls->Reply(from, status);
+                });
+            return absl::OkStatus();
+          });
+        }
+        if (!begun.ok()) master_.calls->Reply(from, begun);
       });
 }
 

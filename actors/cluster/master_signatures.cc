@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -31,45 +33,51 @@ absl::Status LeftError(const std::string& task) {
 std::shared_ptr<MasterSignature> MasterSignatures::FindOrBuild(const std::string& session_name,
                                                                MasterSession* session,
                                                                const cluster::Signature& names) {
-  Signature& signature = session->signatures[KeyOf(names)];
-  if (signature != nullptr) return signature;
-  signature = std::make_shared<MasterSignature>();
+  std::string key = KeyOf(names);
+  if (const auto it = session->signatures.find(key); it != session->signatures.end()) {
+    return it->second;
+  }
+  const auto signature = std::make_shared<MasterSignature>();
   signature->last_used = master_->now;
   signature->names = names;
+  const auto added = session->signatures.emplace(std::move(key), signature).first;
+  absl::Cleanup not_begun = [&] { session->signatures.erase(added); };
   master_->engine->Build(session_name, signature->names, master_->tasks.DevicesFor(session->config),
                          [this, session_name, signature](absl::StatusOr<BuiltStep> built) {
                            OnBuilt(session_name, signature, std::move(built));
                          });
+  std::move(not_begun).Cancel();
   return signature;
 }
 
 void MasterSignatures::OnBuilt(const std::string& session_name, const Signature& signature,
                                absl::StatusOr<BuiltStep> built) {
   signature->building = false;
-  absl::Status status = built.status();
   auto session = master_->sessions.find(session_name);
-  if (session == master_->sessions.end()) status = SessionClosedError();
-  std::vector<PeerId> tasks;
-  for (size_t i = 0; status.ok() && i < built->parts.size(); ++i) {
-    if (const std::optional<PeerId> task = master_->tasks.Find(built->parts[i].task)) {
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    if (session == master_->sessions.end()) return SessionClosedError();
+    TROUPE_RETURN_IF_ERROR(built.status());
+    std::vector<PeerId> tasks;
+    for (const BuiltStep::Part& part : built->parts) {
+      const std::optional<PeerId> task = master_->tasks.Find(part.task);
+      if (!task) return LeftError(part.task);
       tasks.push_back(*task);
-    } else {
-      status = LeftError(built->parts[i].task);
     }
-  }
-  if (status.ok()) {
     signature->built = *std::move(built);
     signature->tasks = std::move(tasks);
+    return absl::OkStatus();
+  });
+  if (status.ok()) {
     AnswerMakers(session->second.get(), signature);
     WakeAll(signature.get(), status);
-    Trim(session_name, session->second.get());
-    return;
+    return KeepGoing([&] { Trim(session_name, session->second.get()); });
   }
   for (const Responder& maker : std::exchange(signature->makers, {})) {
     master_->calls->Reply(maker, status);
   }
   if (session != master_->sessions.end()) {
-    session->second->signatures.erase(KeyOf(signature->names));
+    std::erase_if(session->second->signatures,
+                  [&](const auto& entry) { return entry.second == signature; });
   }
   WakeAll(signature.get(), status);
 }
@@ -93,11 +101,14 @@ void MasterSignatures::AnswerMakers(MasterSession* session, const Signature& sig
   for (const BuiltStep::Part& part : signature->built->parts) nodes += part.num_nodes;
   for (const Responder& maker : std::exchange(signature->makers, {})) {
     cluster::Message reply;
-    cluster::MakeCallableReply* made = reply.mutable_make_callable_reply();
-    made->set_callable(master_->NewName("c"));
-    made->set_num_nodes(nodes);
-    session->callables[made->callable()] = signature;
-    master_->calls->Reply(maker, absl::OkStatus(), std::move(reply));
+    const absl::Status status = CatchExceptions([&] {
+      cluster::MakeCallableReply* made = reply.mutable_make_callable_reply();
+      made->set_callable(master_->NewName("c"));
+      made->set_num_nodes(nodes);
+      session->callables[made->callable()] = signature;
+      return absl::OkStatus();
+    });
+    master_->calls->Reply(maker, status, std::move(reply));
   }
 }
 
@@ -176,10 +187,11 @@ bool MasterSignatures::EnsureOpen(const std::string& session_name, MasterSession
 void MasterSignatures::Open(const std::string& session_name, MasterSession* session, PeerId task,
                             std::function<void(const absl::Status&)> then) {
   openings_.push_back({session_name, task, master_->tasks.life(task), std::move(then)});
+  absl::Cleanup gone = [this] { openings_.pop_back(); };
   if (EnsureOpen(session_name, session, task)) {
-    const auto opened = std::move(openings_.back().then);
-    openings_.pop_back();
-    opened(absl::OkStatus());
+    openings_.back().then(absl::OkStatus());
+  } else {
+    std::move(gone).Cancel();
   }
 }
 
@@ -193,7 +205,7 @@ void MasterSignatures::OnOpened(const std::string& session_name, PeerId task, ui
     return is;
   });
   if (found == master_->sessions.end()) {
-    for (const auto& then : told) then(SessionClosedError());
+    for (const auto& then : told) KeepGoing([&] { then(SessionClosedError()); });
     return;
   }
   MasterSession& session = *found->second;
@@ -204,7 +216,7 @@ void MasterSignatures::OnOpened(const std::string& session_name, PeerId task, ui
     session.opened[task] = life;
     session.lost.erase(task);
   }
-  for (const auto& then : told) then(status);
+  for (const auto& then : told) KeepGoing([&] { then(status); });
   const auto signatures = session.signatures;
   for (const auto& [key, signature] : signatures) {
     if (signature->Uses(task)) WakeAll(signature.get(), status);

@@ -40,20 +40,22 @@ void MasterSteps::Run(Responder from, cluster::RunStepRequest request) {
   MasterStep& step = steps_.at(id);
   if (request.timeout_us() > 0) step.deadline = master_->now + request.timeout_us();
   step.trace = request.trace();
-  const absl::Status fed = CatchExceptions([&] {
+  const absl::Status begun = CatchExceptions([&] {
     for (TensorProto& feed : *request.mutable_feeds()) step.feeds.push_back(std::move(feed));
+    Begin(id);
     return absl::OkStatus();
   });
-  fed.ok() ? Begin(id) : Fail(id, fed);
+  if (!begun.ok()) Fail(id, begun);
 }
 
 uint64_t MasterSteps::Add(Responder from, const std::string& session,
                           const std::shared_ptr<MasterSignature>& signature) {
   const uint64_t id = (master_->options.seed << 32) | (next_step_++ & 0xffffffffu);
-  MasterStep& step = steps_[id];
+  MasterStep step;
   step.client = from;
   step.session = session;
   step.signature = signature;
+  steps_.insert_or_assign(id, std::move(step));
   ++signature->num_steps;
   signature->last_used = master_->now;
   return id;
@@ -69,7 +71,7 @@ void MasterSteps::Begin(uint64_t id) {
 }
 
 void MasterSteps::Wake(const std::vector<uint64_t>& steps, const absl::Status& status) {
-  for (uint64_t id : steps) status.ok() ? Advance(id) : Fail(id, status);
+  for (uint64_t id : steps) KeepGoing([&] { status.ok() ? Advance(id) : Fail(id, status); });
 }
 
 void MasterSteps::Advance(uint64_t id) {
@@ -144,10 +146,15 @@ void MasterSteps::OnRunDone(uint64_t step_id, PeerId task, size_t part, const ab
   auto it = steps_.find(step_id);
   if (it == steps_.end()) return;
   MasterStep& step = it->second;
-  step.calls.erase(task);
-  cluster::RunGraphReply& ran = *reply.mutable_run_graph_reply();
-  if (ran.costs_size() > 0) master_->engine->Learn(step.session, ran);
-  if (step.partial != nullptr && status.ok()) return partial_runs_.FinishPiece(step_id);
+  // The task counts as done once its results are here, and nothing can throw any more.
+  cluster::RunGraphReply nothing;
+  cluster::RunGraphReply& ran =
+      reply.has_run_graph_reply() ? *reply.mutable_run_graph_reply() : nothing;
+  if (ran.costs_size() > 0) KeepGoing([&] { master_->engine->Learn(step.session, ran); });
+  if (step.partial != nullptr && status.ok()) {
+    step.calls.erase(task);
+    return partial_runs_.FinishPiece(step_id);
+  }
   const std::vector<int>& fetches = step.signature->built->parts[part].fetches;
   absl::Status result = status;
   if (result.ok() && ran.fetches_size() != static_cast<int>(fetches.size())) {
@@ -156,12 +163,14 @@ void MasterSteps::OnRunDone(uint64_t step_id, PeerId task, size_t part, const ab
   }
   if (!result.ok()) {
     if (reply.status().forgotten()) result = signatures_->Forgotten(step.session, task);
+    step.calls.erase(task);
     return Fail(step_id, result, reply.status().derived());
   }
   step.metadata += ran.metadata();
   for (size_t i = 0; i < fetches.size(); ++i) {
     step.fetches[fetches[i]] = std::move(*ran.mutable_fetches(static_cast<int>(i)));
   }
+  step.calls.erase(task);
   if (step.calls.empty()) Finish(step_id);
 }
 
@@ -175,21 +184,24 @@ void MasterSteps::Fail(uint64_t step_id, const absl::Status& status, bool derive
     step.derived = derived;
   }
   if (first) {
-    WriteLog(absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kInfo, master_->own_name(),
-             {"step", step.session}, "step ", step_id, " of session ", step.session,
-             " is aborted: ", status.ToString());
     step.give_up = master_->now + master_->options.grace;
-    for (const auto& [task, call] : step.calls) {
-      cluster::Message cleanup;
-      cleanup.mutable_cleanup_graph()->set_step(step_id);
-      cleanup.mutable_cleanup_graph()->set_reason(
-          StrCat("the step failed elsewhere: ", std::string(status.message())));
-      master_->calls->Call(task, master_->tasks.life(task), std::move(cleanup), master_->now,
-                           master_->options.grace,
-                           [](const absl::Status&, const cluster::Message&) {});
-    }
+    KeepGoing([&] {
+      WriteLog(absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kInfo, master_->own_name(),
+               {"step", step.session}, "step ", step_id, " of session ", step.session,
+               " is aborted: ", status.ToString());
+    });
+    for (const auto& one : step.calls) KeepGoing([&] { CleanUp(one.first, step_id, status); });
   }
   if (step.calls.empty()) Finish(step_id);
+}
+
+void MasterSteps::CleanUp(PeerId task, uint64_t step, const absl::Status& why) {
+  cluster::Message cleanup;
+  cleanup.mutable_cleanup_graph()->set_step(step);
+  cleanup.mutable_cleanup_graph()->set_reason(
+      StrCat("the step failed elsewhere: ", std::string(why.message())));
+  master_->calls->Call(task, master_->tasks.life(task), std::move(cleanup), master_->now,
+                       master_->options.grace, [](const absl::Status&, const cluster::Message&) {});
 }
 
 std::vector<uint64_t> MasterSteps::FailedWith(PeerId task) const {
@@ -209,21 +221,31 @@ void MasterSteps::Finish(uint64_t step_id) {
   --step.signature->num_steps;
   step.signature->last_used = master_->now;
   for (const auto& [task, call] : step.calls) master_->calls->Forget(call);
+  // Whatever there is no memory for, whoever waits is answered.
   if (!step.status.ok()) {
-    failed_steps_.push_back({step_id, master_->now, step.signature->tasks});
-    if (failed_steps_.size() > kMostFailedSteps) failed_steps_.pop_front();
+    KeepGoing([&] {
+      failed_steps_.push_back({step_id, master_->now, step.signature->tasks});
+      if (failed_steps_.size() > kMostFailedSteps) failed_steps_.pop_front();
+    });
   }
   if (step.partial != nullptr) return partial_runs_.OnEnd(&step);
   cluster::Message reply;
-  cluster::RunStepReply* ran = reply.mutable_run_step_reply();
-  for (TensorProto& fetch : step.fetches) *ran->add_fetches() = std::move(fetch);
-  ran->set_metadata(std::move(step.metadata));
+  step.status.Update(CatchExceptions([&] {
+    cluster::RunStepReply* ran = reply.mutable_run_step_reply();
+    for (TensorProto& fetch : step.fetches) *ran->add_fetches() = std::move(fetch);
+    ran->set_metadata(std::move(step.metadata));
+    return absl::OkStatus();
+  }));
   master_->calls->Reply(step.client, step.status, std::move(reply));
 }
 
 void MasterSteps::FailIf(absl::FunctionRef<bool(const MasterStep&)> fails,
                          const absl::Status& status) {
-  for (uint64_t id : KeysIf(steps_, fails)) Fail(id, status);
+  for (auto it = steps_.begin(); it != steps_.end();) {
+    const uint64_t id = it->first;
+    if (fails(it->second)) KeepGoing([&] { Fail(id, status); });
+    it = steps_.upper_bound(id);
+  }
 }
 
 void MasterSteps::OnTaskLost(PeerId task, const absl::Status& status) {

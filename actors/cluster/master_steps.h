@@ -57,6 +57,8 @@ class MasterSteps {
   void Advance(uint64_t id);
   absl::Status TryAdvance(uint64_t id);
   void SendRuns(uint64_t id, MasterStep* step);
+  /// Has a task end its part of a step that has failed.
+  void CleanUp(PeerId task, uint64_t step, const absl::Status& why);
   void OnRunDone(uint64_t id, PeerId task, size_t part, const absl::Status& status,
                  cluster::Message reply);
 

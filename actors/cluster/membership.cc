@@ -210,7 +210,6 @@ void NodeRole::OnJoin(Responder from, cluster::Task newcomer, ClusterTime now) {
 void NodeRole::AskMembers(PeerId task, ClusterTime now) {
   now_ = now;
   if (task >= options_.tasks.size() || !detector_.alive(task)) return;
-  asking_members_ = true;
   cluster::Message request;
   request.mutable_get_status();
   calls_.Call(task, detector_.incarnation(task), std::move(request), now, options_.health.timeout,
@@ -218,6 +217,7 @@ void NodeRole::AskMembers(PeerId task, ClusterTime now) {
                 asking_members_ = false;
                 if (status.ok() && !stopped_) AddMembers(reply.get_status_reply().tasks(), now_);
               });
+  asking_members_ = true;
 }
 
 void NodeRole::Joined(const cluster::JoinClusterReply& members, ClusterTime now) {

@@ -158,7 +158,7 @@ void NodeRole::OnPong(PeerId from, const cluster::Pong& pong) {
 
 void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now) {
   if (!calls_.Accept(from, message)) return;
-  const Responder responder{from, message.id()};
+  const Responder responder{from, message.id(), message.sender().incarnation()};
   try {
     Serve(responder, std::move(message), now);
   } catch (...) {
@@ -348,10 +348,12 @@ void NodeRole::Tick(ClusterTime now) {
       watcher_(client, FailureDetectorRole::Change::kLost, /*incarnation=*/0);
     }
   }
-  for (const auto& [peer, incarnation] : std::exchange(ask_again_, {})) {
+  while (!ask_again_.empty()) {
+    const auto [peer, incarnation] = *ask_again_.begin();
     if (detector_.alive(peer) && detector_.incarnation(peer) == incarnation) {
       AskStatus(peer, incarnation);
     }
+    ask_again_.erase(peer);
   }
   if (awake) calls_.Tick(now);
   if (worker_ != nullptr) worker_->Tick(now);

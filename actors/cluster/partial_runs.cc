@@ -197,7 +197,9 @@ void PartialRuns::SendPiece(uint64_t step_id, MasterStep* step, const std::vecto
 void PartialRuns::OnPieceDone(uint64_t step_id, const absl::Status& status, cluster::Message reply,
                               const std::vector<int>& places) {
   MasterStep* step = steps_->Find(step_id);
-  if (step == nullptr) return;  // It has failed.
+  // It has failed, or memory was short when this was to be told, and it is told again.
+  if (step == nullptr) return;
+  if (step->partial->pieces.empty()) return steps_->Fail(step_id, status);
   PartialRun::Piece& piece = step->partial->pieces.front();
   --piece.calls;
   auto* fetches = reply.mutable_feed_graph_reply()->mutable_fetches();
@@ -235,9 +237,13 @@ void PartialRuns::FinishPiece(uint64_t step_id) {
 
 void PartialRuns::Answer(PartialRun::Piece* piece, const absl::Status& status) {
   cluster::Message reply;
-  cluster::PartialRunReply* ran = reply.mutable_partial_run_reply();
-  for (TensorProto& value : piece->values) *ran->add_fetches() = std::move(value);
-  master_->calls->Reply(piece->client, status, std::move(reply));
+  absl::Status result = status;
+  result.Update(CatchExceptions([&] {
+    cluster::PartialRunReply* ran = reply.mutable_partial_run_reply();
+    for (TensorProto& value : piece->values) *ran->add_fetches() = std::move(value);
+    return absl::OkStatus();
+  }));
+  master_->calls->Reply(piece->client, result, std::move(reply));
 }
 
 void PartialRuns::OnEnd(MasterStep* step) {

@@ -12,12 +12,14 @@ void PartitionEngine::Register(cluster::RegisterGraphRequest request, Done done)
   std::shared_ptr<Session> session;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<Session>& found = sessions_[request.session()];
-    if (found == nullptr) {
-      found = std::make_shared<Session>(runtime_.get(), request.steps());
-      found->SetStates(StatesOf(request.states()));
+    const auto found = sessions_.find(request.session());
+    if (found != sessions_.end()) {
+      session = found->second;
+    } else {
+      session = std::make_shared<Session>(runtime_.get(), request.steps());
+      session->SetStates(StatesOf(request.states()));
+      sessions_.emplace(request.session(), session);
     }
-    session = found;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
     const absl::Status status = CatchExceptions([&]() -> absl::Status {

@@ -109,8 +109,7 @@ void WorkerRole::DeleteSession(const std::string& name, const absl::Status& stat
   auto it = sessions_.find(name);
   if (it == sessions_.end()) return;
   sessions_.erase(it);
-  const auto of_session = [&name](const Step& step) { return step.session == name; };
-  for (uint64_t id : KeysIf(steps_, of_session)) Abort(id, status, true);
+  AbortIf([&name](const Step& step) { return step.session == name; }, status, true);
   engine_->DeleteSession(name);
 }
 
@@ -367,7 +366,24 @@ void WorkerRole::Abort(uint64_t id, const absl::Status& status, bool derived) {
   if (it == steps_.end() || !it->second.aborted.ok()) return;
   it->second.aborted = status;
   it->second.derived = derived;
-  engine_->Abort(id, status);
+  TellAbort(id, &it->second);
+}
+
+void WorkerRole::TellAbort(uint64_t id, Step* step) {
+  step->engine_knows = false;
+  KeepGoing([&] {
+    engine_->Abort(id, step->aborted);
+    step->engine_knows = true;
+  });
+}
+
+template <typename Fits>
+void WorkerRole::AbortIf(const Fits& fits, const absl::Status& status, bool derived) {
+  for (auto it = steps_.begin(); it != steps_.end();) {
+    const uint64_t id = it->first;
+    if (fits(it->second)) Abort(id, status, derived);
+    it = steps_.upper_bound(id);
+  }
 }
 
 void WorkerRole::Forget(uint64_t id) {
@@ -397,7 +413,7 @@ void WorkerRole::OnPeerLost(PeerId peer, const std::string& task, const absl::St
   const auto of_peer = [peer](const Session& session) { return session.master == peer; };
   for (const std::string& name : KeysIf(sessions_, of_peer)) DeleteSession(name, status);
   const auto needs_it = [&task](const Step& step) { return Contains(step.tasks, task); };
-  for (uint64_t id : KeysIf(steps_, needs_it)) Abort(id, status, false);
+  AbortIf(needs_it, status, false);
 }
 
 std::vector<uint64_t> WorkerRole::EndedStepsWith(const std::string& task) const {
@@ -432,6 +448,11 @@ void WorkerRole::Tick(ClusterTime now) {
     ended_.pop_front();
   }
   if (tracing_ && now >= tracing_->until) EndTracing();
+  for (auto it = steps_.begin(); it != steps_.end();) {
+    const uint64_t id = it->first;
+    if (!it->second.engine_knows) TellAbort(id, &it->second);
+    it = steps_.upper_bound(id);
+  }
   const auto old = [&](const Early& early) { return now - early.since >= options_.early_lifetime; };
   const absl::Status late = absl::UnavailableError(
       StrCat("values of the step have come ", options_.early_lifetime / kSecond,

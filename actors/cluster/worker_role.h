@@ -63,6 +63,7 @@ class WorkerRole {
     std::string session;
     std::vector<std::string> tasks;
     absl::Status aborted;
+    bool engine_knows = true;  ///< Of that; else the next tick tells it.
     bool derived = false;
     bool tells_costs = false;
     bool traced = false;
@@ -106,6 +107,9 @@ class WorkerRole {
   void EndTracing();
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
   void Abort(uint64_t id, const absl::Status& status, bool derived);
+  void TellAbort(uint64_t id, Step* step);
+  template <typename Fits>
+  void AbortIf(const Fits& fits, const absl::Status& status, bool derived);
   /// Values of the step that come later are dropped.
   void Forget(uint64_t id);
   std::vector<EarlyFeed> TakeEarly(uint64_t id);

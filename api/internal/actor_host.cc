@@ -167,10 +167,6 @@ struct ActorHost::Window {
     TellIfDue();
   }
 
- private:
-  static bool IsDue(int64_t handled, int64_t held, int64_t most) {
-    return handled >= std::max<int64_t>(1, (most - held) / 4);
-  }
   void TellIfDue() noexcept {
     if (!IsDue(messages, held_messages, kMostMessages) && !IsDue(bytes, held_bytes, kMostBytes)) {
       return;
@@ -184,6 +180,12 @@ struct ActorHost::Window {
     if (told.ok()) return;
     messages += told_messages;
     bytes += told_bytes;
+    host->owes_credits_ = true;
+  }
+
+ private:
+  static bool IsDue(int64_t handled, int64_t held, int64_t most) {
+    return handled >= std::max<int64_t>(1, (most - held) / 4);
   }
 };
 
@@ -585,6 +587,7 @@ void ActorHost::OnFrameTick() {
     std::vector<PeerId> ping;
     std::vector<std::shared_ptr<Peer>> silent, unanswered;
     std::vector<caf::strong_actor_ptr> roles;
+    std::vector<std::shared_ptr<Window>> owing;
     std::vector<std::pair<uint64_t, PeerId>> unconnected;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -598,6 +601,9 @@ void ActorHost::OnFrameTick() {
       }
       for (auto& [node, process] : processes_) {
         if (process.unanswered && process.peer != nullptr) unanswered.push_back(process.peer);
+      }
+      if (owes_credits_.exchange(false)) {
+        for (const auto& [key, window] : windows_) owing.push_back(window);
       }
       if (now >= next_ping_) {
         next_ping_ = now + kPingInterval;
@@ -621,6 +627,7 @@ void ActorHost::OnFrameTick() {
     for (const auto& peer : unanswered) {
       peer->Close("an answer to one of its actors could not be sent", std::chrono::milliseconds(0));
     }
+    for (const auto& window : owing) window->TellIfDue();
     if (!unconnected.empty()) LoseThoseThatLeft(unconnected);
     if (!ping.empty()) AnnounceAgain();
     for (const caf::strong_actor_ptr& role : roles) EndIfOver(role);

@@ -228,8 +228,9 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   std::map<std::pair<ActorKind, std::string>, caf::strong_actor_ptr> roles_;
   /// By node and actor.
   std::map<std::pair<uint64_t, caf::actor_id>, std::shared_ptr<Window>> windows_;
-  std::set<caf::actor_id> quick_;  ///< Published so.
-  Count speaker_;                  ///< The count of whose frame is being read.
+  std::set<caf::actor_id> quick_;          ///< Published so.
+  std::atomic<bool> owes_credits_{false};  ///< There was no memory to tell some.
+  Count speaker_;                          ///< The count of whose frame is being read.
   /// Names in it that are no proxies.
   std::vector<std::pair<caf::node_id, caf::actor_id>> refused_;
   Clock::time_point next_ping_{};

@@ -232,10 +232,11 @@ class Waiting {
     uint64_t number = 0;
     {
       std::lock_guard<std::mutex> lock(self->mutex_);
+      size_t& of_process = self->of_process_[who->nid];
       const auto [it, first] = self->tokens_.try_emplace(key);
       number = self->next_number_++;
       it->second.emplace(number, token);
-      ++self->of_process_[who->nid];
+      ++of_process;
       if (!first) return number;
     }
     who->get()->attach_functor([weak = std::weak_ptr(self), key] {

@@ -169,7 +169,13 @@ void SimulatedNode::Enter(absl::FunctionRef<void()> event) {
   while (!to_self_.empty()) {
     cluster::Message message = std::move(to_self_.front());
     to_self_.pop_front();
-    KeepGoing([&] { role_->OnMessage(role_->self(), std::move(message), now()); });
+    const uint64_t id = message.id();
+    bool handled = false;
+    KeepGoing([&] {
+      role_->OnMessage(role_->self(), std::move(message), now());
+      handled = true;
+    });
+    if (!handled) role_->calls()->Break(id);
   }
   in_event_ = false;
   for (auto& [to, message] : std::exchange(outgoing_, {})) {
@@ -210,7 +216,12 @@ void SimulatedNode::OnMessage(PeerId from, cluster::Message message) {
                                      message.has_status() ? "reply " : "",
                                      message.ShortDebugString().substr(0, 400)));
   }
-  Enter([&] { role_->OnMessage(from, std::move(message), now()); });
+  bool handled = false;
+  Enter([&] {
+    role_->OnMessage(from, std::move(message), now());
+    handled = true;
+  });
+  if (!handled && alive_) links_->Lose(from, absl::InternalError("it was not handled"));
 }
 
 void SimulatedNode::Tick() {
