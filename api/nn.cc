@@ -34,7 +34,8 @@ Output Dropout(const Scope& scope, const Output& x, const Input& keep_probabilit
       ops::RandomUniform(own, shape, x.type(), {.seed = s.seed, .seed2 = s.seed2});
   // 1 with probability `keep`, else 0.
   const Output mask = ops::Floor(own, ops::Add(own, uniform, keep));
-  return ops::Mul(own, ops::RealDiv(own, x, keep), mask);
+  const Output dropped = ops::Mul(own, ops::RealDiv(own, x, keep), mask);
+  return noise_shape ? ops::EnsureShape(own, dropped, x.shape()) : dropped;
 }
 
 Output ReduceMean(const Scope& scope, const Output& x, const ReduceOptions& options) {

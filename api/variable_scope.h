@@ -147,13 +147,18 @@ struct VariableRequest {
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,
                           const VariableOptions& options = {});
 
-/// An object that makes its variables in the first call and shares them in later ones, wherever
-/// these are: a cell of a recurrent network. Copies are other objects. Thread-safe.
+/// An object that makes its variables in the first call and shares them in later ones, in whatever
+/// scopes of one root: a cell of a recurrent network. Copies, and what is assigned to, are other
+/// objects. Custom getters of the first call's scope are asked by later calls, too. Thread-safe,
+/// but for assignment.
 class VariableOwner {
  public:
   VariableOwner() = default;
   VariableOwner(const VariableOwner&) {}
-  VariableOwner& operator=(const VariableOwner&) { return *this; }
+  VariableOwner& operator=(const VariableOwner&) {
+    identity_ = std::make_shared<char>();
+    return *this;
+  }
 
  protected:
   ~VariableOwner() = default;
@@ -166,8 +171,8 @@ class VariableOwner {
   std::shared_ptr<const char> identity_ = std::make_shared<char>();
 };
 
-/// What the variables of one graph have beside their nodes. For `GetVariable`, `VariableOwner` and
-/// optimizers.
+/// What the variables of scopes of one root have beside their nodes. For `GetVariable`,
+/// `VariableOwner` and optimizers.
 struct VariableStore {
   /// What projects values after updates, by the variable's handle.
   std::vector<std::pair<const Node*, Constraint>> constraints;

@@ -61,7 +61,9 @@ Output Weights(const Scope& scope, std::string_view name, absl::Span<const int64
   const absl::StatusOr<Shape> shape = Shape::Create(sizes);
   scope.UpdateStatus(shape.status());
   if (!scope.ok()) return Output();
-  return GetPartitionedVariable(scope, name, *shape, options).Value(scope);
+  const auto weights = GetPartitionedVariable(scope, name, *shape, options);
+  // A loop takes the whole as an invariant.
+  return weights.Value(scope.WithFlowContext(nullptr).WithNoControlDependencies());
 }
 
 Output Kernel(const Scope& scope, absl::Span<const int64_t> sizes, ElementType type,

@@ -28,9 +28,9 @@ struct RnnStep {
 };
 
 /// One step of a recurrent network. Its variables are under `name()` in the variable scope of its
-/// first call; later calls share them, wherever they are. Another cell that is called in the same
-/// variable scope gets AlreadyExists, in the scope, unless the variable scope reuses variables:
-/// `VariableScope(s, "shared", {.reuse = Reuse::kAuto})`. Thread-safe once it is made.
+/// first call; later calls share them, in whatever scopes of one root. Another cell that is called
+/// in the same variable scope gets AlreadyExists, in the scope, unless the variable scope reuses
+/// variables: `VariableScope(s, "shared", {.reuse = Reuse::kAuto})`. Thread-safe once it is made.
 class RnnCell : public VariableOwner {
  public:
   virtual ~RnnCell() = default;

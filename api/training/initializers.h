@@ -23,7 +23,8 @@ class Initializer {
   using Function = std::function<Output(const Scope& scope, const Shape& shape, ElementType type)>;
   /// Of a part of `shape` of a variable of the shape `whole`, which are the same for a variable
   /// that is not in parts. Each part computes its own value: none is as large as the whole, and
-  /// random parts draw their own numbers, as in TensorFlow 1.x.
+  /// random parts draw their own numbers, as in TensorFlow 1.x. With a seed of its own, parts of
+  /// one shape get the same ones.
   using PartFunction = std::function<Output(const Scope& scope, const Shape& shape,
                                             const Shape& whole, ElementType type)>;
 
@@ -33,7 +34,9 @@ class Initializer {
            std::is_convertible_v<F, Function>) Initializer(F function)  // NOLINT
       : function_(std::move(function)) {}
   template <typename F>
-  requires(std::is_convertible_v<F, PartFunction>) Initializer(F function)  // NOLINT
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Initializer> &&
+           !std::is_convertible_v<F, Function> && std::is_convertible_v<F, PartFunction>)
+      Initializer(F function)  // NOLINT
       : part_function_(std::move(function)) {}
 
   Output operator()(const Scope& scope, const Shape& shape, ElementType type) const {
@@ -45,6 +48,7 @@ class Initializer {
   Output Part(const Scope& scope, const Shape& shape, const Shape& whole, ElementType type) const {
     return part_function_(scope, shape, whole, type);
   }
+  explicit operator bool() const { return *this != nullptr; }
   friend bool operator==(const Initializer& initializer, std::nullptr_t) {
     return initializer.function_ == nullptr && initializer.part_function_ == nullptr;
   }

@@ -304,7 +304,8 @@ TEST_F(LayersTest, UnnamedLayersAreSharedByEnteringAgain) {
           layers::Flatten(d, layers::Conv2D(d, Const(s, WaveOf(shape_, .37)), 2, {5, 6}));
       return layers::Dense(d, layers::Dense(d, h, 3), 1);
     };
-    const Output a = net(reuse == Reuse::kYes ? Reuse::kNo : reuse), b = net(reuse);
+    net(reuse == Reuse::kYes ? Reuse::kNo : reuse);
+    net(reuse);
     ASSERT_TRUE(s.ok()) << s.status();
     std::vector<std::string> names;
     for (const ModelVariable& variable : ModelVariable::Trainable(*s.graph())) {
@@ -312,7 +313,6 @@ TEST_F(LayersTest, UnnamedLayersAreSharedByEnteringAgain) {
     }
     EXPECT_THAT(names, ElementsAre("D/conv2d/kernel", "D/conv2d/bias", "D/dense/kernel",
                                    "D/dense/bias", "D/dense_1/kernel", "D/dense_1/bias"));
-    EXPECT_NE(a, b);
   }
 }
 

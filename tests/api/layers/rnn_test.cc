@@ -130,6 +130,25 @@ TEST_F(RnnTest, AnotherCellDoesNotShareUnasked) {
   });
 }
 
+// As is one that is assigned to, and one cell has variables in each graph.
+TEST_F(RnnTest, WhatIsAssignedToIsAnotherCell) {
+  const auto num_variables = [](const Scope& s) {
+    return s.graph()->Collection(collections::kVariables).size();
+  };
+  const Output x = Const(s_, values_);
+  LstmCell cell(4);
+  DynamicRnn(VariableScope(s_, "a"), cell, x);
+  DynamicRnn(VariableScope(s_, "a_again"), cell, x);
+  EXPECT_EQ(num_variables(s_), 2u);
+  const Scope other = Scope::NewRoot();
+  DynamicRnn(other, cell, Const(other, values_));
+  EXPECT_EQ(num_variables(other), 2u);
+  cell = LstmCell(4);
+  DynamicRnn(VariableScope(s_, "b"), cell, x);
+  EXPECT_TRUE(s_.ok() && other.ok()) << s_.status() << other.status();
+  EXPECT_EQ(num_variables(s_), 4u);
+}
+
 TEST_F(RnnTest, CellsShareWhereTheScopeReuses) {
   const Output x = Const(s_, values_);
   const Scope given = Given();
