@@ -155,8 +155,8 @@ class VariableOwner {
  public:
   VariableOwner() = default;
   VariableOwner(const VariableOwner&) {}
-  VariableOwner& operator=(const VariableOwner&) {
-    identity_ = std::make_shared<char>();
+  VariableOwner& operator=(const VariableOwner& other) {
+    if (this != &other) identity_ = std::make_shared<char>();
     return *this;
   }
 

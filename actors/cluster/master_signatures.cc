@@ -37,7 +37,7 @@ std::shared_ptr<MasterSignature> MasterSignatures::FindOrBuild(const std::string
   if (const auto it = session->signatures.find(key); it != session->signatures.end()) {
     return it->second;
   }
-  const auto signature = std::make_shared<MasterSignature>();
+  auto signature = std::make_shared<MasterSignature>();
   signature->last_used = master_->now;
   signature->names = names;
   const auto added = session->signatures.emplace(std::move(key), signature).first;

@@ -98,7 +98,7 @@ class CacheStage final : public StageOverInput {
     const bool bounded = !meter()->unordered();
     PositionWriter input(bounded ? options_.position_bytes - bytes_ : INT64_MAX);
     if (holds && !complete_) {
-      const absl::Status saved = StageOverInput::Save(&input);
+      absl::Status saved = StageOverInput::Save(&input);
       holds = saved.ok() && !input.full();
       if (!holds && !bounded) return saved;
     }

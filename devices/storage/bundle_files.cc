@@ -71,7 +71,7 @@ void RenameBack(FileSystem* file_system, const std::string& prefix,
 absl::Status RenameData(FileSystem* file_system, const std::string& prefix,
                         const std::vector<std::string>& data_files, int num_shards) {
   for (size_t i = 0; i < data_files.size(); ++i) {
-    const absl::Status status = file_system->RenameNew(
+    absl::Status status = file_system->RenameNew(
         data_files[i], BundleDataFile(prefix, static_cast<int>(i), num_shards));
     if (status.ok()) continue;
     RenameBack(file_system, prefix, data_files, i, num_shards);

@@ -10,6 +10,7 @@
 #include "api/gradients.h"
 #include "api/layers/losses.h"
 #include "api/training/optimizers.h"
+#include "devices/status_macros.h"
 #include "tests/api/layers/run_graph.h"
 
 namespace troupe {
@@ -399,7 +400,8 @@ TEST_F(LayersTest, BatchNormalizationOfOtherRanksMovesTheBiasedVariance) {
     ASSERT_TRUE(y.valid()) << s_.status();
     EXPECT_EQ(y.type(), row.type);
     const auto average = [&](const std::string& of) {
-      const auto variable = ModelVariable::FromHandle(*s_.graph(), name + "/" + of + "/handle");
+      const auto variable =
+          ModelVariable::FromHandle(*s_.graph(), StrCat(name, "/", of, "/handle"));
       return ops::Cast(s_, variable.value(), ElementType::kFloat);
     };
     made.push_back({ops::Cast(s_, y, ElementType::kFloat),

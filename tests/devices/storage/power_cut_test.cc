@@ -154,7 +154,7 @@ class DiskThatRefuses : public SimulatedDisk {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     const bool refused = !renames && to.ends_with(".index");
     if (!refused || tells_lies) {
-      const absl::Status status = SimulatedDisk::Rename(from, to);
+      absl::Status status = SimulatedDisk::Rename(from, to);
       if (!refused) return status;
     }
     return absl::UnavailableError("no rename");
