@@ -260,7 +260,7 @@ Scope UniqueVariableScope(const Scope& scope, std::string_view base,
 Scope VariableOwner::CallScope(const Scope& scope, std::string_view name) const {
   std::shared_ptr<const VariableSettings>& first = scope.variable_store().owners[identity_];
   if (first == nullptr) {
-    const Scope own = VariableScope(scope, name);
+    Scope own = VariableScope(scope, name);
     first = own.variables();
     return own;
   }

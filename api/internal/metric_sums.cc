@@ -19,7 +19,7 @@ ModelVariable MetricVariable(const Scope& scope, const char* name, const Shape& 
   const Scope outside = scope.WithFlowContext(nullptr).WithPrefix(scope.variables()->prefix);
   const Output zeros =
       ZerosInitializer()(outside.NewSubScope(StrCat(name, "/initial_value")), shape, type);
-  const ModelVariable variable = ModelVariable::Local(outside, zeros, name);
+  ModelVariable variable = ModelVariable::Local(outside, zeros, name);
   if (scope.ok()) {
     scope.graph()->AddToCollection(collections::kMetricVariables, variable.handle().node->name());
   }

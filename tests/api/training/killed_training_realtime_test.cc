@@ -38,7 +38,7 @@ absl::Status Train(const std::string& folder) {
       {.shapes = {PartialShape({})}, .capacity = 20, .min_after_dequeue = 19, .seed = 7});
   const Output drawn = ops::RandomUniform(s, Tensor::Vector<int32_t>({1}), ElementType::kFloat,
                                           {.seed = 1, .seed2 = 2});
-  QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {ops::Sum(s, drawn, 0)})});
+  const QueueRunner filler(s, queue, {ops::QueueEnqueueV2(s, queue, {ops::Sum(s, drawn, 0)})});
   const Output factor = ops::QueueDequeueV2(s, queue, {ElementType::kFloat})[0];
   const Output loss = ops::Mul(s, ops::Mean(s, ops::Square(s, y), {0, 1}), factor);
   Node* const train = GradientDescentOptimizer(0.1).Minimize(s, loss, step);

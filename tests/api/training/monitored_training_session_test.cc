@@ -21,7 +21,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 /// A training of which every bit depends on random numbers, the initial values included.
 struct Noise {
