@@ -228,7 +228,8 @@ TEST_P(RecordedLossesTest, OfElements) {
 
 TEST_P(RecordedLossesTest, OfClasses) {
   std::vector<float> waves;
-  for (const float x : WaveOf({2, 3, 4}).unchecked_values<float>()) waves.push_back(3 * x);
+  const Tensor wave = WaveOf({2, 3, 4});
+  for (const float x : wave.unchecked_values<float>()) waves.push_back(3 * x);
   std::vector<float> shares;  // The softmax of cosines.
   const Tensor cosines = CosineOf({2, 3, 4});
   for (size_t row = 0; row < 6; ++row) {
