@@ -8,6 +8,8 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/how_many.h"
+
 namespace troupe::testing {
 namespace {
 
@@ -156,19 +158,16 @@ TEST(SimulatedDevice, AFreedBlockIsOverwrittenInTheStreamsOrder) {
 
 /// What tests/cuda_on_host takes for an address beside a kernel's flags leaves them as they are.
 TEST(SimulatedDevice, TheLowBytesOfBothMappingsAreTheSame) {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "mmap takes no hint there";
-#endif
-#endif
   const auto device = std::move(Make({})[0]);
   Allocator* const memory = device->allocator(MemorySpace::kDevice);
   void* const block = memory->Allocate(1);
   const auto outside = reinterpret_cast<uintptr_t>(block);
   const auto inside = reinterpret_cast<uintptr_t>(Reach(block));
+  memory->Free(block, 1);
+  // The thread sanitizer has mmap take no hints. Kernels on the host are not built for it.
+  if (kSlowBuild && outside >> 40 != 0x2a) GTEST_SKIP() << "built for the thread sanitizer";
   EXPECT_NE(outside, inside);
   EXPECT_EQ((outside ^ inside) & 0xff'ffff'ffff, 0u);
-  memory->Free(block, 1);
 }
 
 TEST(SimulatedDevice, MemoryIsSmall) {
