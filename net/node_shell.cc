@@ -120,13 +120,7 @@ void NodeShell::Enter(absl::FunctionRef<void()> event, Player player) {
     while (!to_self_.empty()) {
       cluster::Message message = std::move(to_self_.front());
       to_self_.pop_front();
-      const uint64_t id = message.id();
-      bool handled = false;
-      KeepGoing([&] {
-        role_->OnMessage(role_->self(), std::move(message), Now());
-        handled = true;
-      });
-      if (!handled) role_->calls()->Break(id);
+      role_->OnOwnMessage(std::move(message), Now());
     }
     outgoing.swap(outgoing_);
     deferred.swap(deferred_);

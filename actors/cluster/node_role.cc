@@ -145,6 +145,16 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
   }
 }
 
+void NodeRole::OnOwnMessage(cluster::Message message, ClusterTime now) noexcept {
+  const uint64_t id = message.id();
+  bool handled = false;
+  KeepGoing([&] {
+    OnMessage(self_, std::move(message), now);
+    handled = true;
+  });
+  if (!handled) calls_.Break(id);
+}
+
 void NodeRole::OnPong(PeerId from, const cluster::Pong& pong) {
   // A client notices as soon as the cluster's own tasks do.
   if (options_.task.empty() && pong.timeout_us() >= kShortestTimeout &&

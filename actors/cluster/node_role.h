@@ -40,6 +40,9 @@ class NodeRole {
            MasterEngine* master_engine, ClusterTime now);
 
   void OnMessage(PeerId from, cluster::Message message, ClusterTime now);
+  /// One that this task's roles have sent to themselves: no link ends if it cannot be handled, so
+  /// the call that it is of gets ResourceExhausted.
+  void OnOwnMessage(cluster::Message message, ClusterTime now) noexcept;
   /// There is a connection to a life of a peer.
   void OnLinkUp(PeerId peer, uint64_t incarnation, ClusterTime now);
   /// There is none, and none can be made: what was sent to the peer is lost, values of these steps

@@ -169,13 +169,7 @@ void SimulatedNode::Enter(absl::FunctionRef<void()> event) {
   while (!to_self_.empty()) {
     cluster::Message message = std::move(to_self_.front());
     to_self_.pop_front();
-    const uint64_t id = message.id();
-    bool handled = false;
-    KeepGoing([&] {
-      role_->OnMessage(role_->self(), std::move(message), now());
-      handled = true;
-    });
-    if (!handled) role_->calls()->Break(id);
+    role_->OnOwnMessage(std::move(message), now());
   }
   in_event_ = false;
   for (auto& [to, message] : std::exchange(outgoing_, {})) {

@@ -84,7 +84,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
     while (!to_self_.empty()) {
       cluster::Message message = std::move(to_self_.front());
       to_self_.pop_front();
-      role_->OnMessage(role_->self(), std::move(message), now_);
+      role_->OnOwnMessage(std::move(message), now_);
     }
     in_event_ = false;
   }
