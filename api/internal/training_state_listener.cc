@@ -56,6 +56,9 @@ absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
   TROUPE_RETURN_IF_ERROR(CreateDirectoriesSynced(files, PathDirectory(path_), /*sync=*/true));
   pending_.insert(global_step);
+  // So that who goes on from the checkpoint has the curve up to here: a killed process loses what
+  // has not been flushed.
+  if (writer_ != nullptr) TROUPE_RETURN_IF_ERROR(writer_->Flush());
   return WriteTrainingState(Prefix(global_step), state);
 }
 

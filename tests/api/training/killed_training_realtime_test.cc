@@ -1,4 +1,5 @@
-// A training whose process is killed again and again ends with the same bits as one that never was.
+// A training whose process is killed again and again ends with the same bits as one that never was,
+// and its curve has no gap.
 // TROUPE_KILLS: how often (12).
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,12 +9,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 
 #include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
+#include "devices/storage/event_file.h"
+#include "devices/storage/local_file_system.h"
+#include "graph/protos/summary.pb.h"
 #include "tests/how_many.h"
 
 namespace troupe {
@@ -42,6 +47,7 @@ absl::Status Train(const std::string& folder) {
   const Output factor = ops::QueueDequeueV2(s, queue, {ElementType::kFloat})[0];
   const Output loss = ops::Mul(s, ops::Mean(s, ops::Square(s, y), {0, 1}), factor);
   Node* const train = GradientDescentOptimizer(0.1).Minimize(s, loss, step);
+  summary::Scalar(s, "loss", loss);
   TROUPE_RETURN_IF_ERROR(s.status());
   TROUPE_ASSIGN_OR_RETURN(
       const auto session,
@@ -49,7 +55,8 @@ absl::Status Train(const std::string& folder) {
           s.graph(), {.session = {.threads = 1},
                       .checkpoint_dir = folder,
                       .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(kSteps))},
-                      .save_checkpoints = {.steps = 7}}));
+                      .save_checkpoints = {.steps = 7},
+                      .save_summaries = {.steps = 1}}));
   while (!session->should_stop()) {
     TROUPE_RETURN_IF_ERROR(session->Run({}, {}, {train}).status());
     std::puts("a step");
@@ -71,6 +78,28 @@ absl::StatusOr<ChildProcess> Start(const std::string& folder) {
        .environment = {{kFolder, folder}},
        .output = true,
        .errors = true});
+}
+
+/// The summaries of "loss" in all event files of `folder`, by step. A step that was repeated after
+/// a kill must have given the same number.
+std::map<int64_t, float> Curve(const std::string& folder) {
+  const auto files = NewLocalFileSystem();
+  std::map<int64_t, float> curve;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().find("tfevents") == std::string::npos) continue;
+    const auto reader = EventFileReader::Open(files.get(), entry.path());
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    Event event;
+    // The last record of a process that was killed may be torn.
+    while (reader.ok() && (*reader)->Next(&event).value_or(false)) {
+      for (const Summary::Value& value : event.summary().value()) {
+        if (value.tag() != "loss") continue;
+        const auto [known, is_new] = curve.emplace(event.step(), value.simple_value());
+        EXPECT_TRUE(is_new || known->second == value.simple_value()) << event.step();
+      }
+    }
+  }
+  return curve;
 }
 
 TEST(KilledTraining, EndsWithTheSameBits) {
@@ -116,6 +145,9 @@ TEST(KilledTraining, EndsWithTheSameBits) {
     EXPECT_EQ(std::memcmp(got->raw_data(), expected->raw_data(), got->bytes()), 0)
         << name << " after " << done << " kills";
   }
+  const std::map<int64_t, float> curve = Curve(whole);
+  EXPECT_EQ(curve.size(), kSteps);
+  EXPECT_EQ(Curve(killed), curve);
   std::filesystem::remove_all(base);
 }
 
