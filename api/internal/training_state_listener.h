@@ -13,9 +13,9 @@
 
 namespace troupe {
 
-/// Writes the file of `training_state.h` before each checkpoint, and flushes the event file: a
-/// checkpoint that is there has both. Afterwards removes the files of checkpoints that are gone,
-/// and says in the event file that there is a checkpoint.
+/// Before each checkpoint writes the file of `training_state.h` and flushes the event file: a
+/// checkpoint that is there has its state and its curve. Afterwards removes the states of
+/// checkpoints that are gone, and says in the event file that there is a checkpoint.
 class TrainingStateListener final : public CheckpointSaverListener {
  public:
   /// Checkpoints are `path`-STEP. `writer` may be nullptr.
