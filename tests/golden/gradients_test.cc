@@ -9,6 +9,7 @@
 #include "tests/golden/case_file.h"
 #include "tests/golden/run_case.h"
 #include "tests/graph/gradients/checked_elsewhere.h"
+#include "tests/source_dir.h"
 
 namespace troupe::golden {
 namespace {

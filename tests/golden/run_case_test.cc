@@ -11,6 +11,7 @@
 #include "graph/protos/tensor.pb.h"
 #include "gtest/gtest.h"
 #include "tests/golden/case_file.h"
+#include "tests/source_dir.h"
 
 namespace troupe::golden {
 namespace {

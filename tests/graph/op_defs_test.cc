@@ -16,6 +16,7 @@
 
 #include "graph/op_registry.h"
 #include "graph/protos/graph.pb.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

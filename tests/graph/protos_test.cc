@@ -21,6 +21,7 @@
 #include "graph/protos/stats.pb.h"
 #include "graph/protos/summary.pb.h"
 #include "gtest/gtest.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "api/troupe.h"
 #include "tests/devices/storage/scheme_disk.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

@@ -12,6 +12,7 @@
 #include "api/training/basic_hooks.h"
 #include "api/training/queue_runner.h"
 #include "api/troupe.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

@@ -12,6 +12,7 @@
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 #include "graph/protos/meta_graph.pb.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

@@ -15,6 +15,7 @@
 #include "devices/storage/event_file.h"
 #include "devices/storage/local_file_system.h"
 #include "graph/protos/summary.pb.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

@@ -14,6 +14,7 @@
 #include "tests/graph/gradients/checked_elsewhere.h"
 #include "tests/graph/gradients/gradient_test_util.h"
 #include "tests/graph/gradients/numeric_cases.h"
+#include "tests/source_dir.h"
 
 namespace troupe {
 namespace {

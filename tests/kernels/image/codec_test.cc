@@ -19,6 +19,7 @@
 #include "tests/kernels/image/image_file.h"
 #include "tests/kernels/kernel_test_util.h"
 #include "tests/resident_memory.h"
+#include "tests/source_dir.h"
 
 namespace troupe::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/source_dir.h"
 
 namespace troupe::testing {
 
