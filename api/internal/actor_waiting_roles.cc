@@ -29,30 +29,54 @@ namespace {
 class Waiting {
  public:
   using Token = std::shared_ptr<CancellationToken>;
+  using Who = std::pair<caf::node_id, caf::actor_id>;
 
-  /// The result identifies the call among those of `who`.
-  static uint64_t Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who,
-                      const Token& token) {
+  /// Cancels all calls of `who` at once: a resource that is told of each by itself looks through
+  /// all that wait for each.
+  static Token Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who) {
     const Who key(who->nid, who->aid);
-    uint64_t number = 0;
+    Token token;
     {
       std::lock_guard<std::mutex> lock(self->mutex_);
       size_t& of_process = self->of_process_[who->nid];
-      const auto [it, first] = self->tokens_.try_emplace(key);
-      number = self->next_number_++;
-      it->second.emplace(number, token);
+      const auto known = self->calls_.find(key);
+      if (known != self->calls_.end()) {
+        ++known->second.count;
+        ++of_process;
+        return known->second.token;
+      }
+      token = std::make_shared<CancellationToken>();
+      self->calls_.emplace(key, Calls{token, 1});
       ++of_process;
-      if (!first) return number;
     }
     who->get()->attach_functor([weak = std::weak_ptr(self), key] {
       if (const auto waiting = weak.lock()) waiting->End(key);
     });
-    return number;
+    return token;
   }
-  void Remove(const caf::strong_actor_ptr& who, uint64_t number) {
+  /// One of the calls with this token is over.
+  void Remove(const caf::strong_actor_ptr& who, const Token& token) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = tokens_.find({who->nid, who->aid});
-    if (it != tokens_.end() && it->second.erase(number) > 0) Left(who->nid, 1);
+    const auto it = calls_.find({who->nid, who->aid});
+    if (it == calls_.end() || it->second.token != token) return;  // It has ended.
+    --it->second.count;
+    Left(who->nid, 1);
+  }
+  /// `who` has ended; may be called more than once. None of its calls is served after this.
+  void End(const Who& who) {
+    Token token;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = calls_.find(who);
+      if (it == calls_.end()) return;
+      token = it->second.token;
+    }
+    token->Cancel(absl::CancelledError("nobody waits any more"));
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = calls_.find(who);
+    if (it == calls_.end() || it->second.token != token) return;
+    Left(who.first, it->second.count);
+    calls_.erase(it);
   }
   /// Those of a process.
   size_t Of(const caf::node_id& process) {
@@ -62,22 +86,10 @@ class Waiting {
   }
 
  private:
-  using Who = std::pair<caf::node_id, caf::actor_id>;
-
-  void End(const Who& who) {
-    std::map<uint64_t, Token> tokens;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      const auto it = tokens_.find(who);
-      tokens.swap(it->second);
-      tokens_.erase(it);
-      Left(who.first, tokens.size());
-    }
-    // In the order in which they were made, not in that of addresses.
-    for (const auto& [number, token] : tokens) {
-      token->Cancel(absl::CancelledError("nobody waits any more"));
-    }
-  }
+  struct Calls {
+    Token token;
+    size_t count;  ///< That wait.
+  };
 
   /// The lock is held.
   void Left(const caf::node_id& process, size_t calls) {
@@ -86,9 +98,8 @@ class Waiting {
   }
 
   std::mutex mutex_;
-  uint64_t next_number_ = 1;
-  std::map<Who, std::map<uint64_t, Token>> tokens_;  ///< Of all who have waited and live.
-  std::map<caf::node_id, size_t> of_process_;        ///< How many calls wait.
+  std::map<Who, Calls> calls_;                 ///< Of all who have waited and live.
+  std::map<caf::node_id, size_t> of_process_;  ///< How many calls wait.
 };
 
 /// A batch is stacked, and a gradient divided, by the pool if it has so many bytes or more: that
@@ -166,13 +177,12 @@ class WaitingRoleActor : public RoleActor {
   /// The same; `answer(reply, outputs)` answers a call that went well.
   template <typename Call, typename Answer>
   absl::Status Submit(std::unique_ptr<HandleCall<Call>> call, const Reply& reply, Answer answer) {
-    auto token = std::make_shared<CancellationToken>();
-    const uint64_t number = reply.to != nullptr ? Waiting::Add(waiting_, reply.to, token) : 0;
+    const auto token = reply.to != nullptr ? Waiting::Add(waiting_, reply.to) : nullptr;
     call->cancellation = token.get();
-    call->done = [reply, token, number, waiting = waiting_,
+    call->done = [reply, token, waiting = waiting_,
                   answer = std::move(answer)](const absl::StatusOr<Tuple>& tuple) {
       KeepGoing([&] {
-        if (reply.to != nullptr) waiting->Remove(reply.to, number);
+        if (reply.to != nullptr) waiting->Remove(reply.to, token);
         tuple.ok() ? answer(reply, *tuple) : reply.SendStatus(tuple.status());
       });
     };
@@ -186,8 +196,6 @@ class WaitingRoleActor : public RoleActor {
   const std::weak_ptr<Runtime> runtime_;
   Device* const device_;  ///< Of the runtime, where the resource is.
   const RefPtr<Kind> resource_;
-
- private:
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
 
@@ -329,7 +337,7 @@ class MutexRoleActor final : public WaitingRoleActor<Mutex> {
   const char* name() const override { return "troupe.mutex"; }
 
  private:
-  using Who = std::pair<caf::node_id, caf::actor_id>;
+  using Who = Waiting::Who;
   /// Who has held the mutex and lives; a hold of nothing: does not hold it now.
   struct Holders {
     std::mutex mutex;
@@ -365,25 +373,31 @@ class MutexRoleActor final : public WaitingRoleActor<Mutex> {
       return absl::ResourceExhaustedError(
           StrCat(kMostWaiting, " calls of one process wait for ", resource_->DebugString()));
     }
-    return Submit(NewCall<Mutex::LockCall>(1), reply,
-                  [who, holders = holders_](const Reply& to, const Tuple& locked) {
-                    const auto* hold = locked[0].unchecked_scalar<Variant>().get<MutexLockValue>();
-                    bool first = false;
-                    {
-                      std::lock_guard<std::mutex> lock(holders->mutex);
-                      const auto [it, added] = holders->holds.try_emplace(who);
-                      it->second = *hold;
-                      first = added;
-                    }
-                    // Called at once if it has ended meanwhile.
-                    if (first) {
-                      to.to->get()->attach_functor([weak = std::weak_ptr(holders), who] {
-                        const auto holders = weak.lock();
-                        const MutexLockValue over = holders ? holders->Take(who, true) : nullptr;
-                      });
-                    }
-                    to.Send();
-                  });
+    return Submit(
+        NewCall<Mutex::LockCall>(1), reply,
+        [who, holders = holders_, waiting = waiting_](const Reply& to, const Tuple& locked) {
+          const auto* hold = locked[0].unchecked_scalar<Variant>().get<MutexLockValue>();
+          bool first = false;
+          {
+            std::lock_guard<std::mutex> lock(holders->mutex);
+            const auto [it, added] = holders->holds.try_emplace(who);
+            it->second = *hold;
+            first = added;
+          }
+          // Called at once if it has ended meanwhile.
+          if (first) {
+            to.to->get()->attach_functor(
+                [weak = std::weak_ptr(holders), calls = std::weak_ptr(waiting), who] {
+                  const auto holders = weak.lock();
+                  if (holders == nullptr) return;
+                  // Its other calls first: they would get the mutex, and give it back, one within
+                  // another.
+                  if (const auto waiting = calls.lock()) waiting->End(who);
+                  const MutexLockValue over = holders->Take(who, /*ended=*/true);
+                });
+          }
+          to.Send();
+        });
   }
 
   static constexpr size_t kMostWaiting = ActorHost::kMostMessages / 2;

@@ -46,7 +46,9 @@ void WaitingResource::HandleOne(Message* message) noexcept {
   if (message == &look_again_) {
     // From here on the message may be sent again.
     looks_again_.exchange(false, std::memory_order_acq_rel);
-    for (Line& line : lines_) DropCancelled(&line);
+    if (cancelled_.exchange(false, std::memory_order_acq_rel)) {
+      for (Line& line : lines_) DropCancelled(&line);
+    }
   } else {
     call = static_cast<Call*>(message);
     call->Arrive();
@@ -129,7 +131,11 @@ bool WaitingResource::ServeOne(Call* call) noexcept {
 void WaitingResource::RegisterCancellation(Call* call) noexcept {
   try {
     call->registered_ = call->cancellation->Register(
-        [self = RefPtr<WaitingResource>::Share(this)] { self->LookAgain(); }, &call->callback_);
+        [self = RefPtr<WaitingResource>::Share(this)] {
+          self->cancelled_.store(true, std::memory_order_release);
+          self->LookAgain();
+        },
+        &call->callback_);
   } catch (...) {
     call->status = StatusOfException();
   }

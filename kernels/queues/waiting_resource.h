@@ -128,7 +128,7 @@ class WaitingResource : public Resource {
   /// Has whoever plays call `visit`, once; nobody waits for it. Then calls `done`, as calls do.
   /// With an error if `visit` throws std::bad_alloc, or the resource has been abandoned.
   void AtOnce(std::function<absl::Status()> visit, std::function<void(absl::Status)> done);
-  /// Has whoever plays see what has changed elsewhere: calls are cancelled, what was lent is back.
+  /// Has whoever plays see what has changed elsewhere: what was lent is back.
   void LookAgain() noexcept;
   /// All calls of a line are given up. For whoever plays.
   void FailAll(Line* line, const absl::Status& status) noexcept;
@@ -169,6 +169,7 @@ class WaitingResource : public Resource {
   Line replies_;
   Message look_again_;
   std::atomic<bool> looks_again_{false};  ///< `look_again_` is under way.
+  std::atomic<bool> cancelled_{false};    ///< Calls have been cancelled since it was handled last.
 };
 
 /// A call that a kernel makes: its step cancels it, and the step's player concludes it.

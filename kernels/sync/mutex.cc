@@ -6,6 +6,8 @@ namespace troupe {
 
 absl::StatusOr<WaitingResource::Call::Progress> Mutex::LockCall::Serve() {
   auto* mutex = static_cast<Mutex*>(resource());
+  // Who has ended and waits with many calls gets the mutex with none of them.
+  if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
   if (mutex->held_.load(std::memory_order_acquire)) return Progress::kNone;
   // Room first: whoever has the mutex can give it back.
   auto hold = std::make_unique<MutexHold>(RefPtr<Mutex>::Share(mutex));

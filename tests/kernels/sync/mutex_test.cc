@@ -54,6 +54,20 @@ TEST(Mutex, WhoIsCancelledLeavesTheLine) {
   EXPECT_FALSE(mutex->held());
 }
 
+TEST(Mutex, WhoIsBeingCancelledDoesNotGetIt) {
+  const auto mutex = MakeMachine<Mutex>(MutexOptions{});
+  CancellationToken token;
+  Reply first, second, third;
+  uint64_t id = 0;
+  mutex->Lock(nullptr, first.done());
+  ASSERT_TRUE(token.Register([&] { first.Drop(); }, &id));
+  mutex->Lock(&token, second.done());
+  mutex->Lock(nullptr, third.done());
+  token.Cancel(absl::DeadlineExceededError("late"));
+  EXPECT_EQ(second.code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(third.code(), Code::kOk);
+}
+
 TEST(Mutex, IsGivenBackByACallThatNobodyConcludes) {
   Calls calls;
   calls.Attr("container", std::string()).Attr("shared_name", std::string("m"));
