@@ -257,7 +257,7 @@ TEST(MonitoredSession, QueueRunnersFillAndTheirErrorIsTheSteps) {
     if (fails) {
       element = ops::CheckNumerics(model.s, ops::Log(model.s, ops::Neg(model.s, element)), "bad");
     }
-    QueueRunner(model.s, queue, {ops::QueueEnqueueV2(model.s, queue, {element})});
+    const QueueRunner runner(model.s, queue, {ops::QueueEnqueueV2(model.s, queue, {element})});
     const Output taken = ops::QueueDequeueV2(model.s, queue, {ElementType::kFloat})[0];
     ASSERT_TRUE(model.s.ok()) << model.s.status();
     auto session = model.Start({std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(20))});

@@ -31,7 +31,7 @@ std::vector<Event> EventsIn(const std::string& folder) {
   const auto names = files->List(folder);
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
     if (name.find("tfevents") == std::string::npos) continue;
-    const auto reader = EventFileReader::Open(files.get(), folder + "/" + name);
+    const auto reader = EventFileReader::Open(files.get(), StrCat(folder, "/", name));
     Event event;
     while (reader.ok() && (*reader)->Next(&event).value_or(false)) events.push_back(event);
   }

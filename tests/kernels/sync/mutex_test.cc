@@ -14,7 +14,6 @@
 namespace troupe {
 namespace {
 
-using testing::Call;
 using testing::Calls;
 using testing::MakeMachine;
 using testing::Reply;
@@ -32,11 +31,11 @@ TEST(Mutex, IsHeldByOneAfterAnother) {
   EXPECT_EQ(second.code(), Code::kOk);
   EXPECT_FALSE(third.over());
   // Copies of the lock hold it as well.
-  const Tensor copy = second.tuple()[0];
-  const Variant value = copy.unchecked_scalar<Variant>();
+  const Variant value = second.tuple()[0].unchecked_scalar<Variant>();
   second.Drop();
   EXPECT_FALSE(third.over());
   EXPECT_TRUE(mutex->held());
+  EXPECT_NE(value.get<MutexLockValue>(), nullptr);
 }
 
 TEST(Mutex, WhoIsCancelledLeavesTheLine) {
