@@ -66,8 +66,8 @@ if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # the cache restores other times
-    # CMake passes the header by the driver (-Xclang), where the cache takes its path for something that matters. When
-    # it is precompiled, a header before it keeps the driver from using what was precompiled last.
+    # CMake passes the header's path behind -Xclang, where the cache takes its folder for a part of the result. When it
+    # is precompiled, a header before it keeps the driver from using what was precompiled last.
     set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH
         -w -Xclang -emit-pch -include cstddef -include <PCH_HEADER> -x c++-header)
     set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include <PCH_HEADER>)

@@ -31,8 +31,8 @@ class Waiting {
   using Token = std::shared_ptr<CancellationToken>;
   using Who = std::pair<caf::node_id, caf::actor_id>;
 
-  /// Cancels all calls of `who` at once: a resource that is told of each by itself looks through
-  /// all that wait for each.
+  /// What cancels all calls of `who` at once: a resource that is told of each by itself looks
+  /// through all that wait for each.
   static Token Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who) {
     const Who key(who->nid, who->aid);
     Token token;

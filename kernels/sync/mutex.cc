@@ -6,7 +6,7 @@ namespace troupe {
 
 absl::StatusOr<WaitingResource::Call::Progress> Mutex::LockCall::Serve() {
   auto* mutex = static_cast<Mutex*>(resource());
-  // Who has ended and waits with many calls gets the mutex with none of them.
+  // It would give the mutex back at once, within its own answer, to the next one that is cancelled.
   if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
   if (mutex->held_.load(std::memory_order_acquire)) return Progress::kNone;
   // Room first: whoever has the mutex can give it back.
