@@ -41,23 +41,26 @@ absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOpt
     return InvalidArgument("the memory of ", type,
                            " devices is to be taken at once: say how much, by a limit or a share");
   }
-  std::vector<int> numbers = options.visible;
-  for (int i = 0; options.visible.empty() && i < available; ++i) numbers.push_back(i);
-  for (auto it = numbers.begin(); it != numbers.end(); ++it) {
+  const std::vector<int>& visible = options.visible;
+  for (auto it = visible.begin(); it != visible.end(); ++it) {
     if (*it < 0 || *it >= available) {
       return InvalidArgument("there is no ", type, " device number ", *it, ": the machine has ",
                              available, ", numbered from 0");
     }
-    if (std::find(numbers.begin(), it, *it) != it) {
+    if (std::find(visible.begin(), it, *it) != it) {
       return InvalidArgument(type, " device number ", *it, " is named twice");
     }
   }
-  if (options.count > static_cast<int>(numbers.size())) {
+  const int most = visible.empty() ? available : static_cast<int>(visible.size());
+  if (options.count > most) {
     return InvalidArgument("asked for ", options.count, " devices of type ", type,
-                           ", but there are only ", numbers.size(),
-                           options.visible.empty() ? "" : " that are to be visible");
+                           ", but there are only ", most,
+                           visible.empty() ? "" : " that are to be visible");
   }
-  numbers.resize(static_cast<size_t>(options.count));
+  std::vector<int> numbers(static_cast<size_t>(options.count));
+  for (int i = 0; i < options.count; ++i) {
+    numbers[static_cast<size_t>(i)] = visible.empty() ? i : visible[static_cast<size_t>(i)];
+  }
   return numbers;
 }
 
