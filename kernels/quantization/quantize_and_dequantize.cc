@@ -4,9 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <string>
-#include <tuple>
-#include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "kernels/common/registration.h"
 #include "kernels/quantization/slices.h"
 #include "kernels/simd/quantize.h"
@@ -85,47 +84,49 @@ class ToAndFro : public Kernel {
       // Not in place: an input that is not clipped gives its own range.
       const Tensor& input = ctx.input(0);
       TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), input.shape()));
-      for (int64_t i = 0; i < slices.count; ++i) {
-        T least = 0, most = 0;
-        if (range_given_) {
-          least = min.unchecked_data<T>()[i];
-          most = max.unchecked_data<T>()[i];
-          if (axis_ == -1 && !(least <= most)) {
-            return InvalidArgument("the range from ", least, " to ", most, " is empty");
-          }
-        } else {
-          std::tie(least, most) = Extremes(input.unchecked_data<T>(), slices, i);
+      const T* in = input.unchecked_data<T>();
+      const auto count = static_cast<size_t>(slices.count);
+      absl::InlinedVector<T, 1> least(count, std::numeric_limits<T>::max());
+      absl::InlinedVector<T, 1> most(count, std::numeric_limits<T>::lowest());
+      if (range_given_) {
+        std::copy_n(min.unchecked_data<T>(), count, least.begin());
+        std::copy_n(max.unchecked_data<T>(), count, most.begin());
+        if (axis_ == -1 && !(least[0] <= most[0])) {
+          return InvalidArgument("the range from ", least[0], " to ", most[0], " is empty");
         }
-        RunSlice(ctx, slices, i, Grid<T>(least, most, bits, signed_, narrow_),
-                 output->mutable_data<T>());
+      } else {
+        slices.ForEach(in, [&](int64_t i, int64_t n, const T* run) {
+          Quantization().OnGrid<T>().extremes(run, n, &least[static_cast<size_t>(i)],
+                                              &most[static_cast<size_t>(i)]);
+        });
       }
+      absl::InlinedVector<Snap<T>, 1> snaps;
+      for (size_t i = 0; i < count; ++i) snaps.push_back(SnapTo<T>(least[i], most[i], bits));
+      const auto snap = [&](int64_t i, int64_t n, T* y, const T* x) {
+        const Snap<T>& to = snaps[static_cast<size_t>(i)];
+        Quantization().OnGrid<T>().snap(x, n, to.how, to.step, y);
+      };
+      slices.Transform(ctx, 0.2, output->mutable_data<T>(), snap, in);
       return absl::OkStatus();
     });
   }
 
  private:
-  /// The smallest and the largest element of slice i.
   template <typename T>
-  static std::pair<T, T> Extremes(const T* in, const Slices& slices, int64_t i) {
-    T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
-    for (int64_t o = 0; o < slices.outer; ++o) {
-      const T* run = in + (o * slices.count + i) * slices.inner;
-      Quantization().OnGrid<T>().extremes(run, slices.inner, &least, &most);
-    }
-    return {least, most};
-  }
-
-  template <typename T>
-  void RunSlice(KernelContext& ctx, const Slices& slices, int64_t i, const Grid<T>& grid,
-                T* out) const {
-    const T* in = ctx.input(0).unchecked_data<T>();
+  struct Snap {
     ToGrid<T> how;
-    if (range_given_) how.min = grid.min, how.max = grid.max;
-    how.scale = grid.scale;
-    how.rounding = half_up_ ? Rounding::kHalfUp : Rounding::kHalfToEven;
-    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
-      Quantization().OnGrid<T>().snap(in + begin, end - begin, how, grid.step, out + begin);
-    });
+    T step;
+  };
+
+  /// How to go to the finest grid of integers of `bits` bits that covers [least, most], and back.
+  template <typename T>
+  Snap<T> SnapTo(T least, T most, int64_t bits) const {
+    const Grid<T> grid(least, most, bits, signed_, narrow_);
+    Snap<T> snap{
+        {.scale = grid.scale, .rounding = half_up_ ? Rounding::kHalfUp : Rounding::kHalfToEven},
+        grid.step};
+    if (range_given_) snap.how.min = grid.min, snap.how.max = grid.max;
+    return snap;
   }
 
   const bool signed_, range_given_, narrow_, half_up_;
@@ -202,15 +203,12 @@ absl::Status QuantizeAndDequantizeV4Grad(KernelContext& ctx, int64_t axis) {
     std::memset(zeros->mutable_raw_data(), 0, zeros->bytes());
   }
   return SwitchType<float, double>(type, [&]<typename T>() {
-    const T* dy = gradient.unchecked_data<T>();
-    const T* x = input.unchecked_data<T>();
-    T* dx = output->mutable_data<T>();
-    for (int64_t i = 0; i < slices.count; ++i) {
-      const T min = ctx.input(2).unchecked_data<T>()[i], max = ctx.input(3).unchecked_data<T>()[i];
-      slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
-        Quantization().OnGrid<T>().pass(dy + begin, x + begin, end - begin, min, max, dx + begin);
-      });
-    }
+    const T *min = ctx.input(2).unchecked_data<T>(), *max = ctx.input(3).unchecked_data<T>();
+    const auto pass = [&](int64_t i, int64_t n, T* dx, const T* dy, const T* x) {
+      Quantization().OnGrid<T>().pass(dy, x, n, min[i], max[i], dx);
+    };
+    slices.Transform(ctx, 0.2, output->mutable_data<T>(), pass, gradient.unchecked_data<T>(),
+                     input.unchecked_data<T>());
     return absl::OkStatus();
   });
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "devices/half.h"
 #include "kernels/common/quantized_types.h"
 #include "kernels/common/registration.h"
@@ -78,6 +79,7 @@ class QuantizeKernel final : public QuantizationKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * min, ctx.AllocateOutput(1, ElementType::kFloat, range_shape));
     TROUPE_ASSIGN_OR_RETURN(Tensor * max, ctx.AllocateOutput(2, ElementType::kFloat, range_shape));
     return SwitchQuantized(type_, [&]<typename Q>() -> absl::Status {
+      absl::InlinedVector<ToInteger, 1> grids;
       for (int64_t i = 0; i < slices.count; ++i) {
         const QuantizedRange given = RangeOf(ctx, i);
         if (given.max < given.min) {
@@ -87,10 +89,15 @@ class QuantizeKernel final : public QuantizationKernel {
               given.max, " and ", given.min);
         }
         QuantizedRange range = Widened(given);
-        Slice<Q>(ctx, slices, i, &range, output->mutable_data<Q>());
+        grids.push_back(Grid<Q>(&range));
         min->mutable_data<float>()[i] = range.min;
         max->mutable_data<float>()[i] = range.max;
       }
+      const auto quantize = [&](int64_t i, int64_t n, Q* q, const float* x) {
+        QuantizeAll(x, n, grids[static_cast<size_t>(i)], q);
+      };
+      slices.Transform(ctx, 0.2, output->mutable_data<Q>(), quantize,
+                       input.unchecked_data<float>());
       return absl::OkStatus();
     });
   }
@@ -104,17 +111,7 @@ class QuantizeKernel final : public QuantizationKernel {
     return {min, std::max(0.0f, std::max(given.max, min + width))};
   }
 
-  /// Quantizes slice i; the range becomes what the integers have.
-  template <typename Q>
-  void Slice(KernelContext& ctx, const Slices& slices, int64_t i, QuantizedRange* range,
-             Q* out) const {
-    const ToInteger how = Grid<Q>(range);
-    const float* in = ctx.input(0).unchecked_data<float>();
-    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
-      QuantizeAll(in + begin, end - begin, how, out + begin);
-    });
-  }
-
+  /// How to quantize; the range becomes what the integers have.
   template <typename Q>
   ToInteger Grid(QuantizedRange* range) const {
     if (mode_ == Mode::kMinFirst) return QuantizerOf<Q>(*range);
@@ -168,23 +165,19 @@ class DequantizeKernel final : public QuantizationKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, input.shape()));
     return SwitchQuantized(input.type(), [&]<typename Q>() {
       return SwitchType<float, bfloat16>(type_, [&]<typename T>() -> absl::Status {
-        for (int64_t i = 0; i < slices.count; ++i) {
-          Slice(ctx, slices, i, input.unchecked_data<Q>(), output->mutable_data<T>());
-        }
+        absl::InlinedVector<FromInteger, 1> lines;
+        for (int64_t i = 0; i < slices.count; ++i) lines.push_back(Line<Q>(RangeOf(ctx, i)));
+        const auto dequantize = [&](int64_t i, int64_t n, T* x, const Q* q) {
+          DequantizeAll(q, n, lines[static_cast<size_t>(i)], x);
+        };
+        slices.Transform(ctx, 0.2, output->mutable_data<T>(), dequantize,
+                         input.unchecked_data<Q>());
         return absl::OkStatus();
       });
     });
   }
 
  private:
-  template <typename Q, typename T>
-  void Slice(KernelContext& ctx, const Slices& slices, int64_t i, const Q* in, T* out) const {
-    const FromInteger how = Line<Q>(RangeOf(ctx, i));
-    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
-      DequantizeAll(in + begin, end - begin, how, out + begin);
-    });
-  }
-
   template <typename Q>
   FromInteger Line(const QuantizedRange& range) const {
     if (mode_ == Mode::kMinFirst) return DequantizerOf<Q>(range);

@@ -81,18 +81,15 @@ absl::Status UniformQuantize(KernelContext& ctx, ElementType type, int64_t axis,
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
   const Limits limits{min, max};
   return SwitchType<qint8, quint8, qint32>(type, [&]<typename Q>() {
-    const float* in = input.unchecked_data<float>();
-    Q* out = output->mutable_data<Q>();
-    for (int64_t i = 0; i < slices.count; ++i) {
+    const auto quantize = [&](int64_t i, int64_t n, Q* out, const float* in) {
       const float inverse = 1.0f / parameters.scale(i);
       const int64_t zero_point = parameters.zero_point(i);
-      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          const int32_t rounded = CutOff(std::floor(in[k] * inverse + 0.5f));
-          out[k] = limits.Clamp<Q>(Wrapped(rounded + zero_point));
-        }
-      });
-    }
+      for (int64_t k = 0; k < n; ++k) {
+        const int32_t rounded = CutOff(std::floor(in[k] * inverse + 0.5f));
+        out[k] = limits.Clamp<Q>(Wrapped(rounded + zero_point));
+      }
+    };
+    slices.Transform(ctx, 2.0, output->mutable_data<Q>(), quantize, input.unchecked_data<float>());
     return absl::OkStatus();
   });
 }
@@ -105,19 +102,17 @@ absl::Status UniformDequantize(KernelContext& ctx, int64_t axis) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.AllocateOutput(0, ElementType::kFloat, input.shape()));
   return SwitchType<qint8, quint8, qint32>(input.type(), [&]<typename Q>() {
-    const Q* in = input.unchecked_data<Q>();
-    float* out = output->mutable_data<float>();
-    for (int64_t i = 0; i < slices.count; ++i) {
+    const auto dequantize = [&](int64_t i, int64_t n, float* out, const Q* in) {
       const float scale = parameters.scale(i);
       const int64_t zero_point = parameters.zero_point(i);
-      slices.ForElements(ctx, i, 1.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          // TensorFlow's integers become floats first, of which 32 bits lose some.
-          const auto value = Saturated<int32_t>(static_cast<float>(in[k].value));
-          out[k] = static_cast<float>(Wrapped(value - zero_point)) * scale;
-        }
-      });
-    }
+      for (int64_t k = 0; k < n; ++k) {
+        // TensorFlow's integers become floats first, of which 32 bits lose some.
+        const auto value = Saturated<int32_t>(static_cast<float>(in[k].value));
+        out[k] = static_cast<float>(Wrapped(value - zero_point)) * scale;
+      }
+    };
+    slices.Transform(ctx, 1.0, output->mutable_data<float>(), dequantize,
+                     input.unchecked_data<Q>());
     return absl::OkStatus();
   });
 }
@@ -178,18 +173,16 @@ absl::Status UniformRequantize(KernelContext& ctx, ElementType type, int64_t inp
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
   const Limits limits{min, max};
   return SwitchType<qint8, qint32>(input.type(), [&]<typename Q>() {
-    const Q* in = input.unchecked_data<Q>();
-    qint8* out = output->mutable_data<qint8>();
-    for (int64_t i = 0; i < slices.count; ++i) {
-      const FixedPointFactor factor = factors[i];
+    const auto requantize = [&](int64_t i, int64_t n, qint8* out, const Q* in) {
+      const FixedPointFactor factor = factors[static_cast<size_t>(i)];
       const int64_t from_zero = from.zero_point(i), to_zero = to.zero_point(i);
-      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          const int32_t scaled = factor.Times(Wrapped(in[k].value - from_zero));
-          out[k] = limits.Clamp<qint8>(Wrapped(scaled + to_zero));
-        }
-      });
-    }
+      for (int64_t k = 0; k < n; ++k) {
+        const int32_t scaled = factor.Times(Wrapped(in[k].value - from_zero));
+        out[k] = limits.Clamp<qint8>(Wrapped(scaled + to_zero));
+      }
+    };
+    slices.Transform(ctx, 2.0, output->mutable_data<qint8>(), requantize,
+                     input.unchecked_data<Q>());
     return absl::OkStatus();
   });
 }
@@ -204,17 +197,13 @@ absl::Status UniformQuantizedClipByValue(KernelContext& ctx, int64_t axis) {
   }
   TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(operand.shape(), axis));
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, operand.type(), operand.shape()));
-  const qint32* in = operand.unchecked_data<qint32>();
-  qint32* out = output->mutable_data<qint32>();
-  for (int64_t i = 0; i < slices.count; ++i) {
+  const auto clip = [&](int64_t i, int64_t n, qint32* out, const qint32* in) {
     const int32_t least = min.unchecked_data<qint32>()[i].value;
     const int32_t most = max.unchecked_data<qint32>()[i].value;
-    slices.ForElements(ctx, i, 0.5, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        out[k] = qint32(std::min(std::max(in[k].value, least), most));
-      }
-    });
-  }
+    for (int64_t k = 0; k < n; ++k) out[k] = qint32(std::min(std::max(in[k].value, least), most));
+  };
+  slices.Transform(ctx, 0.5, output->mutable_data<qint32>(), clip,
+                   operand.unchecked_data<qint32>());
   return absl::OkStatus();
 }
 
