@@ -1,6 +1,7 @@
 // Bincount, DenseBincount, HistogramFixedWidth.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <type_traits>
 
 #include "kernels/common/registration.h"
@@ -82,18 +83,32 @@ absl::Status DenseBincount(KernelContext& ctx, bool binary) {
   return CountRows(ctx, bins, binary);
 }
 
+/// The intervals of n numbers, from 0 for those below the first to `last` for those above.
+template <typename T>
+void FindIntervals(const T* values, int64_t n, T low, double width, double last, int32_t* at) {
+  const double base = static_cast<double>(low);
+  for (int64_t i = 0; i < n; ++i) {
+    const double interval = (static_cast<double>(std::max(values[i], low)) - base) / width;
+    at[i] = static_cast<int32_t>(std::min(interval, last));
+  }
+}
+
 /// NaN is InvalidArgument.
 template <typename T, typename Int>
 absl::Status CountIntervals(absl::Span<const T> values, T low, T high, int64_t bins, Int* counts) {
-  const double base = static_cast<double>(low);
   TROUPE_ASSIGN_OR_RETURN(const double width, IntervalWidth(low, high, bins));
   std::fill_n(counts, bins, Int{0});
-  for (const T value : values) {
+  int32_t at[512];  // Apart from counting, which the compiler does not vectorise.
+  for (; !values.empty(); values.remove_prefix(std::min(values.size(), std::size(at)))) {
+    const absl::Span<const T> block = values.first(std::min(values.size(), std::size(at)));
     if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(value)) return HistogramOfNan();
+      int32_t nans = 0;
+      for (const T value : block) nans |= std::isnan(value) ? 1 : 0;
+      if (nans != 0) return HistogramOfNan();
     }
-    const double at = (static_cast<double>(std::max(value, low)) - base) / width;
-    ++counts[static_cast<int64_t>(std::min(at, static_cast<double>(bins - 1)))];
+    const auto n = static_cast<int64_t>(block.size());
+    FindIntervals(block.data(), n, low, width, static_cast<double>(bins - 1), at);
+    for (int64_t i = 0; i < n; ++i) ++counts[at[i]];
   }
   return absl::OkStatus();
 }
