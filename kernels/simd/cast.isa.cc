@@ -6,8 +6,9 @@
 namespace troupe::simd::TROUPE_ISA {
 namespace {
 
+// Of numbers that do not fit it makes what the processor does, as TensorFlow.
 template <typename From, typename To>
-To Convert(From x) {
+__attribute__((no_sanitize("float-cast-overflow"))) To Convert(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
