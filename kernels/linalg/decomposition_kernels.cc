@@ -1,8 +1,10 @@
 // Determinants, decompositions, eigenvalues, functions and least squares: of each matrix of a
 // batch, in parallel.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/registration.h"
@@ -204,13 +206,11 @@ absl::Status Eig(KernelContext& ctx, bool compute_v) {
   }
   if (e->num_elements() == 0) return absl::OkStatus();
   return SwitchFactorType(input.type(), [&]<typename T>() {
-    using Complex = std::complex<typename RealPart<T>::Type>;
     const T* from = input.unchecked_data<T>();
-    Complex* values = e->mutable_data<Complex>();
-    Complex* vectors = compute_v ? v->mutable_data<Complex>() : nullptr;
+    auto* values = e->mutable_data<Complex<T>>();
+    auto* vectors = compute_v ? v->mutable_data<Complex<T>>() : nullptr;
     const int64_t failed = FirstFailure(ctx, sizes.count, MatrixNs(n, n, n, 50), [&](int64_t i) {
-      const std::vector<Complex> matrix(from + i * n * n, from + (i + 1) * n * n);
-      return GeneralEigen(n, matrix.data(), values + i * n,
+      return GeneralEigen(n, from + i * n * n, values + i * n,
                           compute_v ? vectors + i * n * n : nullptr);
     });
     return FailureOf(failed, sizes.count, kNoEigenvalues);
@@ -319,17 +319,33 @@ absl::Status MapMatrices(KernelContext& ctx, F f) {
   });
 }
 
+/// f of a matrix of double precision, for any: it takes hardly longer, and is compiled for one.
+template <typename F>
+auto InDouble(F f) {
+  return [f]<typename T>(int64_t n, const T* from, T* to) {
+    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, complex128>;
+    if constexpr (std::is_same_v<T, Wide>) {
+      f(n, from, to);
+    } else {
+      const std::vector<Wide> matrix(from, from + n * n);
+      std::vector<Wide> result(matrix.size());
+      f(n, matrix.data(), result.data());
+      std::transform(result.begin(), result.end(), to, [](Wide x) { return static_cast<T>(x); });
+    }
+  };
+}
+
 absl::Status MatrixExponential(KernelContext& ctx) {
   return MapMatrices<float, double, complex64, complex128>(
       ctx, []<typename T>(int64_t n, const T* from, T* to) { MatrixExp(n, from, to); });
 }
 absl::Status MatrixSquareRoot(KernelContext& ctx) {
   return MapMatrices<float, double, complex64, complex128>(
-      ctx, []<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); });
+      ctx, InDouble([]<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); }));
 }
 absl::Status MatrixLogarithm(KernelContext& ctx) {
   return MapMatrices<complex64, complex128>(
-      ctx, []<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); });
+      ctx, InDouble([]<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); }));
 }
 
 std::vector<ElementType> RealTypes() { return {ElementType::kFloat, ElementType::kDouble}; }

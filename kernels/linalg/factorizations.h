@@ -20,6 +20,10 @@ struct RealPart<std::complex<R>> {
   using Type = R;
 };
 
+/// The complex numbers with such parts.
+template <typename T>
+using Complex = std::complex<typename RealPart<T>::Type>;
+
 /// a [m, n] = q * r by Householder reflections: q [m, p], r [p, n], p being the smaller of m and n,
 /// or m if `full`.
 template <typename T>
@@ -40,9 +44,9 @@ bool FactorLu(int64_t n, const T* a, T* lu, int64_t* rows);
 template <typename T>
 bool HermitianEigen(int64_t n, const T* a, T* e, T* v);
 
-/// The same of any matrix, in no order. T is complex.
+/// The same of any matrix, in no order, but for conjugate ones of real matrices: neighbours.
 template <typename T>
-bool GeneralEigen(int64_t n, const T* a, T* e, T* v);
+bool GeneralEigen(int64_t n, const T* a, Complex<T>* e, Complex<T>* v);
 
 /// The determinant is the result times e to the `log_abs`; 0 and -inf for a singular matrix.
 template <typename T>
@@ -63,10 +67,11 @@ void SolveLeastSquares(int64_t m, int64_t n, int64_t columns, const T* a, const 
 template <typename T>
 void CholeskyGradient(int64_t n, const T* l, const T* gradient, T* out);
 
-/// The exponential, principal square root and (T is complex) principal logarithm of a [n, n]. NaNs
-/// where there is none, or an element of a is not finite.
+/// The exponential of a [n, n]. NaNs if an element of a is not finite.
 template <typename T>
 void MatrixExp(int64_t n, const T* a, T* out);
+/// The principal square root and (T is complex128) logarithm of a [n, n]. NaNs where there is none,
+/// or an element of a is not finite. T is double or complex128.
 template <typename T>
 void MatrixSqrt(int64_t n, const T* a, T* out);
 template <typename T>
@@ -82,14 +87,13 @@ void MatrixLog(int64_t n, const T* a, T* out);
   PREFIX template void SolveLeastSquares<T>(int64_t, int64_t, int64_t, const T*, const T*, T*);
 #define TROUPE_SVD(PREFIX, T) \
   PREFIX template bool FactorSvd<T>(int64_t, int64_t, const T*, bool, T*, T*, T*);
-#define TROUPE_MATRIX_FUNCTIONS(PREFIX, T)                  \
-  PREFIX template void MatrixExp<T>(int64_t, const T*, T*); \
-  PREFIX template void MatrixSqrt<T>(int64_t, const T*, T*);
+#define TROUPE_MATRIX_FUNCTIONS(PREFIX, T)                                           \
+  PREFIX template bool GeneralEigen<T>(int64_t, const T*, Complex<T>*, Complex<T>*); \
+  PREFIX template void MatrixExp<T>(int64_t, const T*, T*);
 #define TROUPE_REAL_FACTORIZATIONS(PREFIX, T) \
   PREFIX template void CholeskyGradient<T>(int64_t, const T*, const T*, T*);
-#define TROUPE_COMPLEX_FACTORIZATIONS(PREFIX, T)                   \
-  PREFIX template bool GeneralEigen<T>(int64_t, const T*, T*, T*); \
-  PREFIX template void MatrixLog<T>(int64_t, const T*, T*);
+#define TROUPE_MATRIX_SQRT(PREFIX, T) PREFIX template void MatrixSqrt<T>(int64_t, const T*, T*);
+#define TROUPE_MATRIX_LOG(PREFIX, T) PREFIX template void MatrixLog<T>(int64_t, const T*, T*);
 
 #define TROUPE_OF_ALL_TYPES(WHAT) \
   WHAT(extern, float)             \
@@ -102,8 +106,9 @@ TROUPE_OF_ALL_TYPES(TROUPE_MATRIX_FUNCTIONS)
 #undef TROUPE_OF_ALL_TYPES
 TROUPE_REAL_FACTORIZATIONS(extern, float)
 TROUPE_REAL_FACTORIZATIONS(extern, double)
-TROUPE_COMPLEX_FACTORIZATIONS(extern, complex64)
-TROUPE_COMPLEX_FACTORIZATIONS(extern, complex128)
+TROUPE_MATRIX_SQRT(extern, double)
+TROUPE_MATRIX_SQRT(extern, complex128)
+TROUPE_MATRIX_LOG(extern, complex128)
 
 }  // namespace troupe
 

@@ -46,15 +46,6 @@ bool HermitianEigen(int64_t n, const T* a, T* e, T* v) {
 }
 
 template <typename T>
-bool GeneralEigen(int64_t n, const T* a, T* e, T* v) {
-  const Eigen::ComplexEigenSolver<RowMajor<T>> solver(ConstMatrix(a, n, n), v != nullptr);
-  if (solver.info() != Eigen::Success) return false;
-  for (int64_t i = 0; i < n; ++i) e[i] = solver.eigenvalues()[i];
-  if (v != nullptr) MutableMatrix(v, n, n) = solver.eigenvectors();
-  return true;
-}
-
-template <typename T>
 T SignAndLogDeterminant(int64_t n, const T* a, typename RealPart<T>::Type* log_abs) {
   using Real = typename RealPart<T>::Type;
   const Eigen::PartialPivLU<RowMajor<T>> factors(ConstMatrix(a, n, n));

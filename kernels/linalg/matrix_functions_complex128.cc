@@ -3,6 +3,7 @@
 namespace troupe {
 
 TROUPE_MATRIX_FUNCTIONS(, complex128)
-template void MatrixLog<complex128>(int64_t, const complex128*, complex128*);
+TROUPE_MATRIX_SQRT(, complex128)
+TROUPE_MATRIX_LOG(, complex128)
 
 }  // namespace troupe

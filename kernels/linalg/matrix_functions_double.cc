@@ -3,5 +3,6 @@
 namespace troupe {
 
 TROUPE_MATRIX_FUNCTIONS(, double)
+TROUPE_MATRIX_SQRT(, double)
 
 }  // namespace troupe

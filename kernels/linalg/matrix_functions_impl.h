@@ -1,18 +1,40 @@
-/// The definitions of functions of matrices of factorizations.h, to be instantiated: Eigen takes
-/// long to compile.
+/// The definitions of GeneralEigen and of functions of matrices of factorizations.h, to be
+/// instantiated: Eigen takes long to compile.
 #ifndef TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_
 #define TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_
 
 #include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <type_traits>
 #include <unsupported/Eigen/MatrixFunctions>
 
+#include "kernels/linalg/complex_schur.h"
 #include "kernels/linalg/factorizations.h"
 #include "kernels/linalg/row_major.h"
 
 namespace troupe {
+
+template <typename T>
+bool GeneralEigen(int64_t n, const T* a, Complex<T>* e, Complex<T>* v) {
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+  using Solver = std::conditional_t<Eigen::NumTraits<T>::IsComplex,
+                                    Eigen::ComplexEigenSolver<Matrix>, Eigen::EigenSolver<Matrix>>;
+  using Real = typename RealPart<T>::Type;
+  const auto matrix = ConstMatrix(a, n, n);
+  if (!matrix.allFinite()) return false;
+  // Products of large or small elements would not fit.
+  const Real most =
+      std::max(matrix.real().cwiseAbs().maxCoeff(), matrix.imag().cwiseAbs().maxCoeff());
+  const Real scale = most == 0 ? Real(1) : std::ldexp(Real(1), std::ilogb(most));
+  const Solver solver(Matrix(matrix / T(scale)), v != nullptr);
+  if (solver.info() != Eigen::Success) return false;
+  for (int64_t i = 0; i < n; ++i) e[i] = solver.eigenvalues()[i] * scale;
+  if (v != nullptr) MutableMatrix(v, n, n) = solver.eigenvectors();
+  return true;
+}
 
 template <typename T>
 T NotANumber() {

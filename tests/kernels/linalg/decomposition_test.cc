@@ -1,6 +1,9 @@
 // Decompositions and functions of matrices: multiplied out, or against known values.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -43,6 +46,51 @@ TEST(Decompositions, FactorsMultiplyToTheMatrix) {
   }
 }
 
+// Complex ones are reduced to real ones, of all sizes between the least and those in blocks.
+TEST(Decompositions, SingularValuesOfComplexMatrices) {
+  for (const auto& [m, n] : {std::pair(1, 1), std::pair(3, 1), std::pair(2, 5), std::pair(20, 17),
+                             std::pair(17, 60), std::pair(64, 50)}) {
+    const Tensor parts = RandomTensor(ElementType::kDouble, Shape({2, m, n}), -1, 1, 5);
+    for (const double scale : {1.0, 1e-300, 1e300, 0.0}) {
+      Tensor a = Tensor::Uninitialized(ElementType::kComplex128, Shape({m, n}));
+      for (int i = 0; i < m * n; ++i) {
+        a.mutable_data<complex128>()[i] =
+            complex128(At(parts, i) * scale, At(parts, m * n + i) * scale);
+      }
+      for (const bool full : {false, true}) {
+        OpTest svd("Svd");
+        svd.Attr("full_matrices", full).Input(a);
+        ASSERT_EQ(svd.Run(), absl::OkStatus());
+        const Tensor &u = svd.output(1), &v = svd.output(2);
+        const int p = std::min(m, n);
+        ASSERT_EQ(u.shape(), Shape({m, full ? m : p}));
+        ASSERT_EQ(v.shape(), Shape({n, full ? n : p}));
+        const auto* s = svd.output(0).unchecked_data<complex128>();
+        for (int k = 0; k + 1 < p; ++k) EXPECT_GE(s[k].real(), s[k + 1].real());
+        for (const Tensor* q : {&u, &v}) {
+          const Tensor product = Times(*q, true, *q, false);
+          const int columns = static_cast<int>(q->dim(1));
+          for (int i = 0; i < columns * columns; ++i) {
+            EXPECT_LE(std::abs(product.unchecked_data<complex128>()[i] -
+                               complex128(i % (columns + 1) == 0 ? 1 : 0)),
+                      kTolerance);
+          }
+        }
+        for (int i = 0; i < m; ++i) {
+          for (int j = 0; j < n; ++j) {
+            complex128 rest = -a.unchecked_data<complex128>()[i * n + j];
+            for (int k = 0; k < p; ++k) {
+              rest += u.unchecked_data<complex128>()[i * u.dim(1) + k] * s[k] *
+                      std::conj(v.unchecked_data<complex128>()[j * v.dim(1) + k]);
+            }
+            EXPECT_LE(std::abs(rest), kTolerance * scale) << m << ", " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Decompositions, EigenvectorsOfSymmetricMatrices) {
   const Tensor x = Doubles(Shape({2, 5, 5}));
   const Tensor a = Times(x, false, x, true);
@@ -52,6 +100,65 @@ TEST(Decompositions, EigenvectorsOfSymmetricMatrices) {
   const Tensor& v = op.output(1);
   ExpectNear(Times(a, false, v, false), Times(v, false, Diagonal(op.output(0)), false), 0,
              kTolerance);
+}
+
+/// The largest element of A v - v diag(e) for eigenvalues and eigenvectors of n x n matrices of the
+/// elements `a`, and of e - conj(e of the next) for pairs of real matrices.
+template <typename T>
+void ExpectEigenvectors(ElementType type, int n, const std::vector<complex128>& a, double scale,
+                        double tolerance) {
+  using C = std::conditional_t<std::is_same_v<T, float> || std::is_same_v<T, complex64>, complex64,
+                               complex128>;
+  Tensor matrix = Tensor::Uninitialized(type, Shape({n, n}));
+  for (int i = 0; i < n * n; ++i) {
+    if constexpr (std::is_floating_point_v<T>) {
+      matrix.mutable_data<T>()[i] = static_cast<T>(a[i].real() * scale);
+    } else {
+      matrix.mutable_data<T>()[i] = static_cast<T>(a[i] * scale);
+    }
+  }
+  OpTest op("Eig");
+  op.Attr("Tout", kElementType<C>).Input(matrix);
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  const C *e = op.output(0).unchecked_data<C>(), *v = op.output(1).unchecked_data<C>();
+  const auto value = [&](int k) { return complex128(e[k]) / scale; };
+  for (int k = 0; k < n; ++k) {
+    double length = 0;
+    for (int i = 0; i < n; ++i) {
+      length += std::norm(complex128(v[i * n + k]));
+      complex128 rest = -value(k) * complex128(v[i * n + k]);
+      for (int j = 0; j < n; ++j) {
+        const complex128 element = std::is_floating_point_v<T> ? a[i * n + j].real() : a[i * n + j];
+        rest += element * complex128(v[j * n + k]);
+      }
+      EXPECT_LE(std::abs(rest), tolerance) << i << ", " << k;
+    }
+    EXPECT_NEAR(length, 1, tolerance);
+    if (std::is_floating_point_v<T> && value(k).imag() > tolerance) {
+      ASSERT_LT(k + 1, n);
+      EXPECT_LE(std::abs(value(k) - std::conj(value(k + 1))), tolerance);
+    }
+  }
+}
+
+// Eigen's own shifts read before the matrix, and its products of such numbers do not fit.
+TEST(Decompositions, EigenvectorsOfMatricesOfAnySize) {
+  for (const int n : {1, 2, 3, 6}) {
+    const Tensor numbers = Doubles(Shape({4, n, n}));
+    std::vector<complex128> a;
+    for (int i = 0; i < n * n; ++i) a.push_back({At(numbers, i), At(numbers, 3 * n * n + i)});
+    for (const bool singular : {false, true}) {
+      for (int i = 0; singular && i < n; ++i) a[i * n + n / 2] = 0;
+      for (const double scale : {1.0, 1e-30, 1e30}) {
+        ExpectEigenvectors<float>(ElementType::kFloat, n, a, scale, 1e-4);
+        ExpectEigenvectors<complex64>(ElementType::kComplex64, n, a, scale, 1e-4);
+      }
+      for (const double scale : {1.0, 1e-160, 1e-300, 1e160, 1e300}) {
+        ExpectEigenvectors<double>(ElementType::kDouble, n, a, scale, 1e-11);
+        ExpectEigenvectors<complex128>(ElementType::kComplex128, n, a, scale, 1e-11);
+      }
+    }
+  }
 }
 
 TEST(Decompositions, FunctionsOfMatrices) {
@@ -124,6 +231,9 @@ TEST(Decompositions, MatricesWithoutResults) {
   EXPECT_EQ(lu.Input(bad).Run().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(svd.Input(bad).Run(), absl::OkStatus());
   EXPECT_TRUE(std::isnan(At(svd.output(0), 0)));
+  OpTest general("Eig");
+  general.Attr("Tout", ElementType::kComplex128).Input(bad);
+  EXPECT_EQ(general.Run().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Decompositions, Determinants) {
