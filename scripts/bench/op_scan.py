@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""op_scan.py [NAME...]: one node of each of some 180 ops, here and in TensorFlow, one thread, nothing fetched.
+"""op_scan.py [NAME...]: one node of each of some 210 ops, here and in TensorFlow, one thread, nothing fetched.
 
 Finds ops that are slower than TensorFlow's; scripts/bench-peers then measures them properly. Prints microseconds, the
 least of each side, and their ratio, the worst first. Needs tensorflow-cpu and build/release/bin/troupe.
@@ -31,6 +31,10 @@ def f(*shape):
 
 def p(*shape):
     return random.uniform(0.1, 1, shape).astype(np.float32)
+
+
+def c(*shape):
+    return (f(*shape) + 1j * f(*shape)).astype(np.complex64)
 
 
 def i32(below, *shape):
@@ -425,6 +429,91 @@ CASES = {
     "squareddiff": (lambda a, b: raw.SquaredDifference(x=a, y=b), f(1000000), f(1000000)),
     "floormod_i": (lambda a, b: raw.FloorMod(x=a, y=b), i32(99, 300000), i32(9, 300000) + 1),
     "pow_i": (lambda a, b: raw.Pow(x=a, y=b), i32(9, 300000), i32(5, 300000)),
+    "segmax_f64": (
+        lambda a, s: raw.SegmentMax(data=a, segment_ids=s),
+        f(50000, 5).astype(np.float64),
+        np.sort(i32(5000, 50000)),
+    ),
+    "max_rows20": (lambda a: raw.Max(input=a, axis=[1]), f(20000, 20).astype(np.float64)),
+    "prod_rows20": (lambda a: raw.Prod(input=a, axis=[1]), f(20000, 20).astype(np.float64)),
+    "prod_c64": (lambda a: raw.Prod(input=a, axis=[1]), c(300, 300)),
+    "quantize_axis": (
+        lambda a, b, c: list(raw.QuantizeV2(input=a, min_range=b, max_range=c, T=tf.qint8, axis=1, mode="SCALED"))[:1],
+        f(10000, 64),
+        -p(64),
+        p(64),
+    ),
+    "dequantize_axis": (
+        lambda a, b, c: raw.Dequantize(
+            input=tf.bitcast(a, tf.qint8), min_range=b, max_range=c, axis=1, mode="SCALED"
+        ),
+        i32(99, 10000, 64).astype(np.int8),
+        -p(64),
+        p(64),
+    ),
+    "quant_mul": (
+        lambda a, b: list(
+            raw.QuantizedMul(
+                x=tf.bitcast(a, tf.quint8),
+                y=tf.bitcast(b, tf.quint8),
+                min_x=-1.0,
+                max_x=1.0,
+                min_y=-1.0,
+                max_y=1.0,
+            )
+        )[:1],
+        i32(255, 300000).astype(np.uint8),
+        i32(255, 300000).astype(np.uint8),
+    ),
+    "quant_add": (
+        lambda a, b: list(
+            raw.QuantizedAdd(
+                x=tf.bitcast(a, tf.quint8),
+                y=tf.bitcast(b, tf.quint8),
+                min_x=-1.0,
+                max_x=1.0,
+                min_y=-1.0,
+                max_y=1.0,
+            )
+        )[:1],
+        i32(255, 300000).astype(np.uint8),
+        i32(255, 300000).astype(np.uint8),
+    ),
+    "eigh256": (lambda a: list(raw.SelfAdjointEigV2(input=a)), (lambda x: x + x.T)(f(256, 256))),
+    "eigh_c64": (lambda a: list(raw.SelfAdjointEigV2(input=a)), (lambda x: x + x.conj().T)(c(96, 96))),
+    "svd256": (lambda a: list(raw.Svd(input=a)), f(256, 256)),
+    "svd_c64": (lambda a: list(raw.Svd(input=a)), c(96, 96)),
+    "qr256": (lambda a: list(raw.Qr(input=a)), f(256, 256)),
+    "qr_c64": (lambda a: list(raw.Qr(input=a)), c(96, 96)),
+    "lu256": (lambda a: list(raw.Lu(input=a)), f(256, 256)),
+    "solve_c64": (lambda a, b: raw.MatrixSolve(matrix=a, rhs=b), c(96, 96), c(96, 8)),
+    "det256": (lambda a: raw.MatrixDeterminant(input=a), f(256, 256) / 8),
+    "eig_f32": (lambda a: list(raw.Eig(input=a, Tout=tf.complex64)), f(64, 64)),
+    "lstsq256": (
+        lambda a, b: raw.MatrixSolveLs(matrix=a, rhs=b, l2_regularizer=np.float64(0.0), fast=False),
+        f(256, 128),
+        f(256, 4),
+    ),
+    "matsqrt": (
+        lambda a: raw.MatrixSquareRoot(input=a),
+        (lambda x: x @ x.T + 10 * np.eye(64, dtype=np.float32))(f(64, 64)),
+    ),
+    "maxpool_bf16": (
+        lambda a: raw.MaxPool(
+            input=tf.cast(a, tf.bfloat16), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
+        ),
+        f(8, 56, 56, 100),
+    ),
+    "maxpool3d": (
+        lambda a: raw.MaxPool3D(input=a, ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID"),
+        f(2, 16, 32, 32, 8),
+    ),
+    "avgpool3d": (
+        lambda a: raw.AvgPool3D(input=a, ksize=[1, 3, 3, 3, 1], strides=[1, 1, 1, 1, 1], padding="SAME"),
+        f(2, 16, 32, 32, 8),
+    ),
+    "fresnel": (lambda a: raw.FresnelSin(x=a), f(50000) * 5),
+    "dawsn": (lambda a: raw.Dawsn(x=a), f(50000) * 5),
 }
 
 
