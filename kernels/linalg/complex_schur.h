@@ -33,10 +33,10 @@ typename Matrix::Scalar SchurShift(const Matrix& t, Eigen::Index row, Eigen::Ind
 
 }  // namespace troupe
 
-#define TROUPE_SCHUR_SHIFT(Matrix)                                                         \
-  template <>                                                                              \
-  inline Matrix::Scalar ComplexSchur<Matrix>::computeShift(Index row, Index iteration) {   \
-    return troupe::SchurShift(m_matT, row, iteration);                                     \
+#define TROUPE_SCHUR_SHIFT(Matrix)                                                       \
+  template <>                                                                            \
+  inline Matrix::Scalar ComplexSchur<Matrix>::computeShift(Index row, Index iteration) { \
+    return troupe::SchurShift(m_matT, row, iteration);                                   \
   }
 namespace Eigen {
 TROUPE_SCHUR_SHIFT(MatrixXcf)

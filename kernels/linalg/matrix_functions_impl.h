@@ -4,6 +4,7 @@
 #define TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_
 
 #include <Eigen/Eigenvalues>
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -57,28 +58,71 @@ void MatrixExp(int64_t n, const T* a, T* out) {
   }
 }
 
-/// Whether the quasi-triangular factor has a real square root that Eigen computes, which asserts so
-/// and does not check it: 1x1 blocks of the diagonal are eigenvalues, which must not be negative,
-/// and the eigenvectors of 2x2 blocks must be found, which large numbers may prevent.
+/// Writes to `root` that of a block of the diagonal of a real quasi-triangular matrix: a number, or
+/// 2 x 2 with conjugate eigenvalues. NaN for a negative number.
 template <typename Matrix>
-bool HasRealRoot(const Matrix& triangle) {
-  using Block = Eigen::Matrix<typename Matrix::Scalar, 2, 2>;
-  if (!triangle.allFinite()) return false;
-  const Eigen::Index n = triangle.rows();
-  for (Eigen::Index i = 0; i < n; ++i) {
-    if (i + 1 < n && triangle(i + 1, i) != 0) {
-      const Block block = triangle.template block<2, 2>(i, i);
-      if (Eigen::EigenSolver<Block>(block).info() != Eigen::Success) return false;
-      ++i;
-    } else if (triangle(i, i) < 0) {
-      return false;
-    }
+void SetRootOfBlock(const Matrix& t, Eigen::Index at, Eigen::Index size, Matrix* root) {
+  using T = typename Matrix::Scalar;
+  const T a = t(at, at);
+  if (size == 1) {
+    (*root)(at, at) = std::sqrt(a);
+    return;
   }
-  return true;
+  const T b = t(at, at + 1), c = t(at + 1, at), d = t(at + 1, at + 1);
+  const T middle = (a + d) / 2, half = (a - d) / 2;
+  const T imaginary = std::sqrt(std::max(-(half * half + b * c), T(0)));
+  // The root of the eigenvalue middle + i * imaginary has a positive real part.
+  const T real = std::sqrt(std::complex<T>(middle, imaginary)).real(), factor = 1 / (2 * real);
+  (*root)(at, at) = real + (a - middle) * factor;
+  (*root)(at, at + 1) = b * factor;
+  (*root)(at + 1, at) = c * factor;
+  (*root)(at + 1, at + 1) = real + (d - middle) * factor;
 }
 
-/// The square root by Schur's factorization (Higham, "Functions of Matrices", section 6.2). NaNs if
-/// there is none of this type.
+/// The real square root of a quasi-triangular matrix, block by block (Higham, "Functions of
+/// Matrices", section 6.2). Not finite if there is none, or it is too large. Eigen's own asserts
+/// that there is one, and takes long to compile.
+template <typename Matrix>
+Matrix RootOfQuasiTriangular(const Matrix& t) {
+  using T = typename Matrix::Scalar;
+  using Index = Eigen::Index;
+  const Index n = t.rows();
+  Matrix root = Matrix::Zero(n, n);
+  for (Index j = 0, columns; j < n; j += columns) {
+    columns = j + 1 < n && t(j + 1, j) != 0 ? 2 : 1;
+    SetRootOfBlock(t, j, columns, &root);
+    for (Index i = j, rows; i > 0;) {
+      rows = i > 1 && t(i - 1, i - 2) != 0 ? 2 : 1;
+      i -= rows;
+      // left x + x right = rest, for the blocks of the diagonal in these rows and columns. The
+      // unknowns are numbered column by column.
+      const Index count = rows * columns;
+      Eigen::Matrix<T, 4, 1> rest;
+      for (Index k = 0; k < count; ++k) {
+        const Index r = i + k % rows, c = j + k / rows;
+        rest[k] = t(r, c);
+        for (Index m = i + rows; m < j; ++m) rest[k] -= root(r, m) * root(m, c);
+      }
+      if (count == 1) {
+        root(i, j) = rest[0] / (root(i, i) + root(j, j));
+        continue;
+      }
+      Eigen::Matrix<T, 4, 4> system = Eigen::Matrix<T, 4, 4>::Identity();
+      for (Index k = 0; k < count; ++k) {
+        for (Index m = 0; m < count; ++m) {
+          system(k, m) = (k / rows == m / rows ? root(i + k % rows, i + m % rows) : T(0)) +
+                         (k % rows == m % rows ? root(j + m / rows, j + k / rows) : T(0));
+        }
+      }
+      for (Index k = count; k < 4; ++k) rest[k] = 0;
+      const Eigen::Matrix<T, 4, 1> x = system.partialPivLu().solve(rest);
+      for (Index k = 0; k < count; ++k) root(i + k % rows, j + k / rows) = x[k];
+    }
+  }
+  return root;
+}
+
+/// The square root by Schur's factorization. NaNs if there is none of this type.
 template <typename T>
 void MatrixSqrt(int64_t n, const T* a, T* out) {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
@@ -90,10 +134,9 @@ void MatrixSqrt(int64_t n, const T* a, T* out) {
     result = matrix.sqrt();
   } else {
     const Eigen::RealSchur<Matrix> schur(matrix);
-    if (schur.info() != Eigen::Success || !HasRealRoot(schur.matrixT())) return;
-    Matrix root = Matrix::Zero(n, n);
-    Eigen::matrix_sqrt_quasi_triangular(schur.matrixT(), root);
-    result = schur.matrixU() * root * schur.matrixU().adjoint();
+    if (schur.info() != Eigen::Success || !schur.matrixT().allFinite()) return;
+    const Matrix root = RootOfQuasiTriangular(schur.matrixT());
+    if (root.allFinite()) result = schur.matrixU() * root * schur.matrixU().adjoint();
   }
 }
 

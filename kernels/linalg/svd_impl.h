@@ -21,7 +21,8 @@ bool FactorRealSvd(int64_t m, int64_t n, const R* a, bool full, R* s, R* u, R* v
     options = full ? Eigen::ComputeFullU | Eigen::ComputeFullV
                    : Eigen::ComputeThinU | Eigen::ComputeThinV;
   }
-  const Eigen::BDCSVD<RowMajor<R>> svd(matrix, options);
+  // In the order of columns, which it has inside: so less of it is compiled.
+  const Eigen::BDCSVD<Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic>> svd(matrix, options);
   for (int64_t i = 0; i < svd.singularValues().size(); ++i) s[i] = svd.singularValues()[i];
   if (u == nullptr) return true;
   MutableMatrix(u, m, svd.matrixU().cols()) = svd.matrixU();
