@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "kernels/simd/pool.h"
 
 namespace troupe {
@@ -84,6 +86,17 @@ void FindMax(const PoolForm& form, const T* image, const PoolWindow& w, int64_t 
   }
 }
 
+// Sums of integers wrap around.
+template <typename T>
+inline T Added(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    typedef std::make_unsigned_t<T> U;
+    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+  } else {
+    return T(a + b);
+  }
+}
+
 template <typename T, typename Index>
 void MaxPoolGradImages(const PoolForm& form, const T* input, const T* gradient, T* output,
                        int64_t begin, int64_t end) {
@@ -108,7 +121,7 @@ void MaxPoolGradImages(const PoolForm& form, const T* input, const T* gradient, 
             for (int64_t x = w.x0; x < w.x1; ++x) {
               T* to = out + (y * form.columns.input + x) * depth + c0;
               for (int64_t c = 0; c < channels; ++c) {
-                to[c] = T(to[c] + (where[c] == position ? grad[c0 + c] : zero));
+                to[c] = Added(to[c], where[c] == position ? grad[c0 + c] : zero);
               }
               ++position;
             }
