@@ -1,5 +1,7 @@
 #include "kernels/simd/volume_pool.h"
 
+#include <type_traits>
+
 #include "kernels/simd/wide_vector.h"
 
 namespace troupe::TROUPE_ISA {
@@ -9,15 +11,18 @@ using namespace simd::TROUPE_ISA;
 
 struct Largest {
   static constexpr float kStart = -__builtin_inff();
-  static float Join(float best, float x) { return best > x ? best : x; }
-  // The instruction gives its second operand if one is NaN.
+  // The instructions give their second operand if one is NaN, as the condition does.
+  template <typename V>
+  static V Join(V best, V x) {
 #if defined(__AVX512F__)
-  static Wide Join(Wide best, Wide x) { return (Wide)_mm512_max_ps((__m512)best, (__m512)x); }
-#elif defined(__AVX2__)
-  static Wide Join(Wide best, Wide x) { return (Wide)_mm256_max_ps((__m256)best, (__m256)x); }
-#else
-  static Wide Join(Wide best, Wide x) { return best > x ? best : x; }
+    if constexpr (sizeof(V) == 64) return (V)_mm512_max_ps((__m512)best, (__m512)x);
 #endif
+#if defined(__AVX2__)
+    if constexpr (sizeof(V) == 32) return (V)_mm256_max_ps((__m256)best, (__m256)x);
+    if constexpr (sizeof(V) == 16) return (V)_mm_max_ps((__m128)best, (__m128)x);
+#endif
+    return best > x ? best : x;
+  }
 };
 struct Total {
   static constexpr float kStart = 0;
@@ -26,6 +31,30 @@ struct Total {
     return sum + x;
   }
 };
+
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
+
+// Calls body.template operator()<V>(c) for vectors of channels from channel c on, as wide as there
+// are channels for, that are all channels; some are computed again.
+template <typename Element, typename Body>
+inline void ForChannels(int64_t channels, Body body) {
+  const auto in_vectors = [&]<typename V>() {
+    constexpr int64_t kLanes = kFloats<V>;
+    if (channels < kLanes) return false;
+    for (int64_t c = 0; c + kLanes <= channels; c += kLanes) body.template operator()<V>(c);
+    if (channels % kLanes != 0) body.template operator()<V>(channels - kLanes);
+    return true;
+  };
+  if (in_vectors.template operator()<Wide>()) return;
+  if constexpr (std::is_same_v<Element, F32> && kWideLanes > 8) {
+    if (in_vectors.template operator()<Eight>()) return;
+  }
+  if constexpr (std::is_same_v<Element, F32> && kWideLanes > 4) {
+    if (in_vectors.template operator()<Four>()) return;
+  }
+  for (int64_t c = 0; c < channels; ++c) body.template operator()<float>(c);
+}
 
 // kBoxes boxes from number `box` on, one vector of channels of each: as many results are under way
 // as hide the latency of joining.
@@ -55,16 +84,9 @@ inline void PoolSome(const PixelBoxes& b, int64_t box, int64_t channel, float fa
 // All channels of kBoxes boxes: pixels that lie side by side are read one after the other.
 template <typename Rule, typename Element, int kBoxes>
 inline void PoolBoxes(const PixelBoxes& b, int64_t box, float factor, void* out) {
-  int64_t c = 0;
-  for (; c + kWideLanes <= b.channels; c += kWideLanes) {
-    PoolSome<Rule, Element, Wide, kBoxes>(b, box, c, factor, out);
-  }
-  if (c == b.channels) return;
-  if (c > 0) {  // Some channels are computed again.
-    PoolSome<Rule, Element, Wide, kBoxes>(b, box, b.channels - kWideLanes, factor, out);
-    return;
-  }
-  for (; c < b.channels; ++c) PoolSome<Rule, Element, float, kBoxes>(b, box, c, factor, out);
+  ForChannels<Element>(b.channels, [&]<typename V>(int64_t c) {
+    PoolSome<Rule, Element, V, kBoxes>(b, box, c, factor, out);
+  });
 }
 
 template <typename Rule, typename Element>
@@ -123,16 +145,9 @@ void ScaledSum(const PixelBoxes& b, float factor, void* out) {
   Stored<Element>* to = static_cast<Stored<Element>*>(out);
   for (int64_t box = 0; box < b.boxes; box += most) {
     const int64_t boxes = b.boxes - box < most ? b.boxes - box : most;
-    int64_t c = 0;
-    for (; c + kWideLanes <= b.channels; c += kWideLanes) {
-      SumRow<Element, Wide>(b, step, boxes, in + c, factor, to + c);
-    }
-    if (c > 0 && c < b.channels) {
-      c = b.channels - kWideLanes;
-      SumRow<Element, Wide>(b, step, boxes, in + c, factor, to + c);
-      c = b.channels;
-    }
-    for (; c < b.channels; ++c) SumRow<Element, float>(b, step, boxes, in + c, factor, to + c);
+    ForChannels<Element>(b.channels, [&]<typename V>(int64_t c) {
+      SumRow<Element, V>(b, step, boxes, in + c, factor, to + c);
+    });
     in += boxes * b.box_step;
     to += boxes * b.out_step;
   }
@@ -150,18 +165,9 @@ void Spread(const void* in, float factor, const PixelRuns& b, void* out) {
   const Stored<Element>* from = static_cast<const Stored<Element>*>(in);
   Stored<Element>* to = static_cast<Stored<Element>*>(out);
   for (int64_t i = 0; i < b.runs; ++i, from += b.channels, to += b.run_step) {
-    int64_t c = 0;
-    for (; c + kWideLanes <= b.channels; c += kWideLanes) {
-      SpreadPixel<Element, Wide>(from + c, factor, b.columns, b.channels, to + c);
-    }
-    if (c > 0 && c < b.channels) {
-      c = b.channels - kWideLanes;
-      SpreadPixel<Element, Wide>(from + c, factor, b.columns, b.channels, to + c);
-      c = b.channels;
-    }
-    for (; c < b.channels; ++c) {
-      SpreadPixel<Element, float>(from + c, factor, b.columns, b.channels, to + c);
-    }
+    ForChannels<Element>(b.channels, [&]<typename V>(int64_t c) {
+      SpreadPixel<Element, V>(from + c, factor, b.columns, b.channels, to + c);
+    });
   }
 }
 

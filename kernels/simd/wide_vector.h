@@ -93,10 +93,13 @@ inline void StoreWide(Wide v, uint16_t* p, F16) {
 #endif
 }
 
-// The same for one element, so that a loop's tail is the same code: V is Wide or float.
+// The same for one element, so that a loop's tail is the same code: V is Wide or float, of F32 any
+// vector of floats.
 template <typename V, typename Element>
 inline V LoadFloats(const Stored<Element>* p) {
-  if constexpr (sizeof(V) == sizeof(float)) {
+  if constexpr (sizeof(Stored<Element>) == sizeof(float)) {
+    return ReadAs<V>(p);
+  } else if constexpr (sizeof(V) == sizeof(float)) {
     return Element::ToFloat(*p);
   } else {
     return LoadWide(p, Element());
@@ -104,7 +107,9 @@ inline V LoadFloats(const Stored<Element>* p) {
 }
 template <typename Element, typename V>
 inline void StoreFloats(V v, Stored<Element>* p) {
-  if constexpr (sizeof(V) == sizeof(float)) {
+  if constexpr (sizeof(Stored<Element>) == sizeof(float)) {
+    __builtin_memcpy(p, &v, sizeof(v));
+  } else if constexpr (sizeof(V) == sizeof(float)) {
     *p = Element::FromFloat(v);
   } else {
     StoreWide(v, p, Element());

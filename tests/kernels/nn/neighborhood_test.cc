@@ -323,6 +323,11 @@ TEST(NeighborhoodTest, PoolingOfVolumes) {
   CheckPoolingOfVolumes({{4, 6, 9}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}}, 20);
   CheckPoolingOfVolumes({{5, 7, 11}, {1, 2, 2}, {2, 3, 4}, {1, 1, 1}, false}, 18);
   CheckPoolingOfVolumes({{5, 7, 12}, {2, 2, 3}, {2, 2, 5}, {1, 1, 1}}, 1);
+  // Fewer channels than the widest registers have lanes.
+  for (const int channels : {4, 7, 8, 13}) {
+    CheckPoolingOfVolumes({{3, 4, 19}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}}, channels);
+    CheckPoolingOfVolumes({{4, 6, 9}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}}, channels);
+  }
 }
 
 TEST(NeighborhoodTest, RefusesPoolingOfVolumesThatDoesNotFit) {

@@ -94,17 +94,13 @@ TEST(Slices, AreWhatEachIsByItself) {
   };
   const SlicedOp ops[] = {
       {.name = "QuantizeV2",
-       .attributes = [](OpTest& op) {
-         op.Attr("T", ElementType::kQint8).Attr("mode", "SCALED");
-       },
+       .attributes = [](OpTest& op) { op.Attr("T", ElementType::kQint8).Attr("mode", "SCALED"); },
        .of_slices = {low, high}},
       {.name = "Dequantize",
        .attributes = [](OpTest&) {},
        .type = ElementType::kQuint8,
        .of_slices = {low, high}},
-      {.name = "QuantizeAndDequantizeV2",
-       .attributes = to_and_fro(true),
-       .of_slices = {low, high}},
+      {.name = "QuantizeAndDequantizeV2", .attributes = to_and_fro(true), .of_slices = {low, high}},
       {.name = "QuantizeAndDequantizeV2",
        .attributes = to_and_fro(false),
        .of_slices = {low, high}},
