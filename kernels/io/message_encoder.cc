@@ -58,22 +58,23 @@ absl::StatusOr<MessageEncoder> MessageEncoder::Create(MessageType type,
 }
 
 absl::Status MessageEncoder::Check(const Tensor& sizes, absl::Span<const Tensor> values) const {
+  const Shape& first = values[0].shape();
   for (const Field& field : fields_) {
     const Shape& shape = values[field.input].shape();
-    if (shape.rank() < 2 || WithoutLast(shape) != WithoutLast(values[0].shape())) {
+    if (shape.rank() < 2 || first.rank() < 2 || WithoutLast(shape) != WithoutLast(first)) {
       return InvalidArgument(
           "values must be matrices or of higher rank, of one shape but for the "
           "last size: those of ",
           field.descriptor->name(), " have the shape ", shape.ToString(), ", the first ones ",
-          values[0].shape().ToString());
+          first.ToString());
     }
   }
   const auto count = static_cast<int64_t>(fields_.size());
   const bool fits = sizes.rank() > 0 && sizes.shape().dim(sizes.rank() - 1) == count &&
-                    WithoutLast(sizes.shape()) == WithoutLast(values[0].shape());
+                    WithoutLast(sizes.shape()) == WithoutLast(first);
   if (!fits) {
     return InvalidArgument("sizes has the shape ", sizes.shape().ToString(), "; expected that of ",
-                           "the values, ", values[0].shape().ToString(), ", with ", count,
+                           "the values, ", first.ToString(), ", with ", count,
                            " as the last size");
   }
   const auto sizes_of = sizes.unchecked_values<int32_t>();
