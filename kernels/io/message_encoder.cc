@@ -74,8 +74,7 @@ absl::Status MessageEncoder::Check(const Tensor& sizes, absl::Span<const Tensor>
                     WithoutLast(sizes.shape()) == WithoutLast(first);
   if (!fits) {
     return InvalidArgument("sizes has the shape ", sizes.shape().ToString(), "; expected that of ",
-                           "the values, ", first.ToString(), ", with ", count,
-                           " as the last size");
+                           "the values, ", first.ToString(), ", with ", count, " as the last size");
   }
   const auto sizes_of = sizes.unchecked_values<int32_t>();
   for (const Field& field : fields_) {

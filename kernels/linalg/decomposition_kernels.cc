@@ -319,18 +319,18 @@ absl::Status MapMatrices(KernelContext& ctx, F f) {
   });
 }
 
-/// f of a matrix of double precision, for any: it takes hardly longer, and is compiled for one.
+/// f, of which complex64 has none, in complex128 for it.
 template <typename F>
-auto InDouble(F f) {
+auto WideIfComplex(F f) {
   return [f]<typename T>(int64_t n, const T* from, T* to) {
-    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, complex128>;
-    if constexpr (std::is_same_v<T, Wide>) {
-      f(n, from, to);
-    } else {
-      const std::vector<Wide> matrix(from, from + n * n);
-      std::vector<Wide> result(matrix.size());
+    if constexpr (std::is_same_v<T, complex64>) {
+      const std::vector<complex128> matrix(from, from + n * n);
+      std::vector<complex128> result(matrix.size());
       f(n, matrix.data(), result.data());
-      std::transform(result.begin(), result.end(), to, [](Wide x) { return static_cast<T>(x); });
+      std::transform(result.begin(), result.end(), to,
+                     [](complex128 x) { return static_cast<complex64>(x); });
+    } else {
+      f(n, from, to);
     }
   };
 }
@@ -341,11 +341,13 @@ absl::Status MatrixExponential(KernelContext& ctx) {
 }
 absl::Status MatrixSquareRoot(KernelContext& ctx) {
   return MapMatrices<float, double, complex64, complex128>(
-      ctx, InDouble([]<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); }));
+      ctx,
+      WideIfComplex([]<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); }));
 }
 absl::Status MatrixLogarithm(KernelContext& ctx) {
   return MapMatrices<complex64, complex128>(
-      ctx, InDouble([]<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); }));
+      ctx,
+      WideIfComplex([]<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); }));
 }
 
 std::vector<ElementType> RealTypes() { return {ElementType::kFloat, ElementType::kDouble}; }

@@ -70,8 +70,8 @@ void CholeskyGradient(int64_t n, const T* l, const T* gradient, T* out);
 /// The exponential of a [n, n]. NaNs if an element of a is not finite.
 template <typename T>
 void MatrixExp(int64_t n, const T* a, T* out);
-/// The principal square root and (T is complex128) logarithm of a [n, n]. NaNs where there is none,
-/// or an element of a is not finite. T is double or complex128.
+/// The principal square root (T is not complex64) and logarithm (T is complex128) of a [n, n]. NaNs
+/// where there is none, or an element of a is not finite.
 template <typename T>
 void MatrixSqrt(int64_t n, const T* a, T* out);
 template <typename T>
@@ -106,6 +106,7 @@ TROUPE_OF_ALL_TYPES(TROUPE_MATRIX_FUNCTIONS)
 #undef TROUPE_OF_ALL_TYPES
 TROUPE_REAL_FACTORIZATIONS(extern, float)
 TROUPE_REAL_FACTORIZATIONS(extern, double)
+TROUPE_MATRIX_SQRT(extern, float)
 TROUPE_MATRIX_SQRT(extern, double)
 TROUPE_MATRIX_SQRT(extern, complex128)
 TROUPE_MATRIX_LOG(extern, complex128)

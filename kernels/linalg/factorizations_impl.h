@@ -10,10 +10,13 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <numeric>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/linalg/factorizations.h"
 #include "kernels/linalg/row_major.h"
+#include "kernels/linalg/tridiagonal.h"
 
 namespace troupe {
 
@@ -37,11 +40,33 @@ bool FactorLu(int64_t n, const T* a, T* lu, int64_t* rows) {
 
 template <typename T>
 bool HermitianEigen(int64_t n, const T* a, T* e, T* v) {
-  const Eigen::SelfAdjointEigenSolver<RowMajor<T>> solver(
-      ConstMatrix(a, n, n), v == nullptr ? Eigen::EigenvaluesOnly : Eigen::ComputeEigenvectors);
-  if (solver.info() != Eigen::Success) return false;
-  for (int64_t i = 0; i < n; ++i) e[i] = T(solver.eigenvalues()[i]);
-  if (v != nullptr) MutableMatrix(v, n, n) = solver.eigenvectors();
+  using R = typename RealPart<T>::Type;
+  RowMajor<T> matrix = ConstMatrix(a, n, n).template triangularView<Eigen::Lower>();
+  if (!matrix.allFinite()) return false;
+  const R scale = ScaleOf(matrix.data(), n * n);
+  matrix = matrix / scale;
+  Eigen::Matrix<R, Eigen::Dynamic, 1> values = matrix.diagonal().real();
+  RowMajor<T> rows = RowMajor<T>::Identity(n, n);  // The eigenvectors.
+  if (n > 1) {
+    const Eigen::Tridiagonalization<RowMajor<T>> reduced(matrix);
+    values = reduced.diagonal();
+    Eigen::Matrix<R, Eigen::Dynamic, 1> below = reduced.subDiagonal();
+    if (v != nullptr) rows = RowMajor<T>(reduced.matrixQ()).transpose();
+    constexpr int64_t kParts = sizeof(T) / sizeof(R);
+    if (!DiagonalizeTridiagonal(n, values.data(), below.data(), n * kParts,
+                                v == nullptr ? nullptr : reinterpret_cast<R*>(rows.data()))) {
+      return false;
+    }
+  }
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t i, int64_t k) { return values[i] < values[k]; });
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t from = order[static_cast<size_t>(k)];
+    e[k] = T(values[from] * scale);
+    if (v != nullptr) MutableMatrix(v, n, n).col(k) = rows.row(from).transpose();
+  }
   return true;
 }
 

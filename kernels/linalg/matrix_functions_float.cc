@@ -3,5 +3,6 @@
 namespace troupe {
 
 TROUPE_MATRIX_FUNCTIONS(, float)
+TROUPE_MATRIX_SQRT(, float)
 
 }  // namespace troupe

@@ -23,14 +23,10 @@ bool GeneralEigen(int64_t n, const T* a, Complex<T>* e, Complex<T>* v) {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   using Solver = std::conditional_t<Eigen::NumTraits<T>::IsComplex,
                                     Eigen::ComplexEigenSolver<Matrix>, Eigen::EigenSolver<Matrix>>;
-  using Real = typename RealPart<T>::Type;
   const auto matrix = ConstMatrix(a, n, n);
   if (!matrix.allFinite()) return false;
-  // Products of large or small elements would not fit.
-  const Real most =
-      std::max(matrix.real().cwiseAbs().maxCoeff(), matrix.imag().cwiseAbs().maxCoeff());
-  const Real scale = most == 0 ? Real(1) : std::ldexp(Real(1), std::ilogb(most));
-  const Solver solver(Matrix(matrix / T(scale)), v != nullptr);
+  const auto scale = ScaleOf(a, n * n);
+  const Solver solver(Matrix(matrix / scale), v != nullptr);
   if (solver.info() != Eigen::Success) return false;
   for (int64_t i = 0; i < n; ++i) e[i] = solver.eigenvalues()[i] * scale;
   if (v != nullptr) MutableMatrix(v, n, n) = solver.eigenvectors();

@@ -40,8 +40,7 @@ bool FactorComplexSvd(int64_t m, int64_t n, const std::complex<R>* a, bool full,
   if (!matrix.allFinite()) return false;
   const bool wide = m < n;
   const int64_t p = std::min(m, n);
-  R scale = std::max(matrix.real().cwiseAbs().maxCoeff(), matrix.imag().cwiseAbs().maxCoeff());
-  if (scale == R(0)) scale = R(1);
+  const R scale = ScaleOf(a, m * n);
   const Matrix tall = wide ? Matrix(matrix.adjoint() / scale) : Matrix(matrix / scale);
   Eigen::internal::UpperBidiagonalization<Matrix> reflected(tall);
   const RowMajor<R> bidiagonal = reflected.bidiagonal().toDenseMatrix();

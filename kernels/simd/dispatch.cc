@@ -18,6 +18,7 @@
 #include "kernels/simd/quantize.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
+#include "kernels/simd/rotate.h"
 #include "kernels/simd/select.h"
 #include "kernels/simd/special.h"
 #include "kernels/simd/updates.h"
@@ -217,6 +218,17 @@ const RandomFunctions& Random() {
 const SpecialFunctions& Special() {
   static const SpecialFunctions functions = Active(TROUPE_VARIANTS(SpecialTable))();
   return functions;
+}
+
+template <>
+RotateRowsFn<float> RotateRows<float>() {
+  static const auto function = Active<RotateRowsFn<float>>(TROUPE_VARIANTS(RotateAll));
+  return function;
+}
+template <>
+RotateRowsFn<double> RotateRows<double>() {
+  static const auto function = Active<RotateRowsFn<double>>(TROUPE_VARIANTS(RotateAll));
+  return function;
 }
 
 template <typename T>

@@ -102,8 +102,66 @@ TEST(Decompositions, EigenvectorsOfSymmetricMatrices) {
              kTolerance);
 }
 
-/// The largest element of A v - v diag(e) for eigenvalues and eigenvectors of n x n matrices of the
-/// elements `a`, and of e - conj(e of the next) for pairs of real matrices.
+template <typename T>
+void ExpectHermitianEigenvectors(int n, int rank, double scale, double tolerance) {
+  SCOPED_TRACE(::testing::Message() << ElementTypeName(kElementType<T>) << n << ", " << scale);
+  const auto part = [](complex128 x) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(x.real());
+    } else {
+      return static_cast<T>(x);
+    }
+  };
+  // A sum of `rank` outer products, of both signs.
+  const Tensor numbers = RandomTensor(ElementType::kDouble, Shape({2, n, rank}), -1, 1, 9);
+  const auto at = [&](int i, int k) {
+    return complex128(At(numbers, i * rank + k), At(numbers, (n + i) * rank + k));
+  };
+  Tensor a = Tensor::Uninitialized(kElementType<T>, Shape({n, n}));
+  T* elements = a.mutable_data<T>();
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      complex128 sum = 0;
+      for (int k = 0; k < rank; ++k) sum += (k % 2 ? -1.0 : 1.0) * at(i, k) * std::conj(at(j, k));
+      elements[i * n + j] = part(sum / static_cast<double>(n) * scale);
+    }
+  }
+  OpTest op("SelfAdjointEigV2"), values("SelfAdjointEigV2");
+  ASSERT_EQ(op.Input(a).Run(), absl::OkStatus());
+  ASSERT_EQ(values.Attr("compute_v", false).Input(a).Run(), absl::OkStatus());
+  const T *e = op.output(0).unchecked_data<T>(), *v = op.output(1).unchecked_data<T>();
+  for (int k = 0; k < n; ++k) {
+    EXPECT_GE(std::real(e[k]), std::real(e[k > 0 ? k - 1 : 0]));
+    EXPECT_LE(std::abs(complex128(e[k] - values.output(0).unchecked_data<T>()[k])) / scale,
+              tolerance);
+    for (int i = 0; i < n; ++i) {
+      complex128 rest = -complex128(e[k]) / scale * complex128(v[i * n + k]), product = 0;
+      for (int j = 0; j < n; ++j) {
+        rest += complex128(elements[i * n + j]) / scale * complex128(v[j * n + k]);
+        product += std::conj(complex128(v[j * n + i])) * complex128(v[j * n + k]);
+      }
+      EXPECT_LE(std::abs(rest), tolerance);
+      EXPECT_LE(std::abs(product - (i == k ? 1.0 : 0.0)), tolerance);
+    }
+  }
+}
+
+TEST(Decompositions, EigenvectorsOfHermitianMatrices) {
+  for (const int n : {1, 2, 3, 17, 70}) {
+    for (const int rank : {n, n / 2}) {
+      for (const double scale : {1.0, 1e-30, 1e30}) {
+        ExpectHermitianEigenvectors<float>(n, rank, scale, 2e-5);
+        ExpectHermitianEigenvectors<complex64>(n, rank, scale, 2e-5);
+      }
+      for (const double scale : {1.0, 1e-300, 1e300}) {
+        ExpectHermitianEigenvectors<double>(n, rank, scale, 1e-13);
+        ExpectHermitianEigenvectors<complex128>(n, rank, scale, 1e-13);
+      }
+    }
+  }
+}
+
+/// Of the n x n matrix of the elements `a` times `scale`; conjugate eigenvalues must be neighbours.
 template <typename T>
 void ExpectEigenvectors(ElementType type, int n, const std::vector<complex128>& a, double scale,
                         double tolerance) {
