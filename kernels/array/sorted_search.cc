@@ -8,6 +8,7 @@
 
 #include "kernels/array/sorted_search.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/partition_point.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 
@@ -42,9 +43,9 @@ class BucketizeKernel final : public Kernel {
   template <typename T>
   int32_t Bucket(T value) const {
     using Key = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const auto above =
-        std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<Key>(value));
-    return static_cast<int32_t>(above - boundaries_.begin());
+    return static_cast<int32_t>(PartitionPoint(
+        boundaries_.data(), static_cast<int64_t>(boundaries_.size()),
+        [key = static_cast<Key>(value)](float boundary) { return !(key < boundary); }));
   }
 
   std::vector<float> boundaries_;
@@ -60,16 +61,16 @@ absl::Status Bound(KernelContext& ctx, ElementType out_type) {
   return SwitchReal(sorted.type(), [&]<typename T>() {
     const T *row = sorted.unchecked_data<T>(), *value = values.unchecked_data<T>();
     void* to = out->mutable_raw_data();
-    ctx.ParallelFor(values.num_elements(), KernelContext::GrainFor(30),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t i = begin; i < end; ++i) {
-                        const T* first = row + i / columns * length;
-                        const T* found = kUpper ? std::upper_bound(first, first + length, value[i])
-                                                : std::lower_bound(first, first + length, value[i]);
-                        const int64_t place = found - first;
-                        StoreIntegers(&place, 1, out_type, to, i);
-                      }
-                    });
+    ctx.ParallelFor(
+        values.num_elements(), KernelContext::GrainFor(30), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const T x = value[i];
+            const int64_t place =
+                PartitionPoint(row + i / columns * length, length,
+                               [x](T element) { return kUpper ? !(x < element) : element < x; });
+            StoreIntegers(&place, 1, out_type, to, i);
+          }
+        });
     return absl::OkStatus();
   });
 }

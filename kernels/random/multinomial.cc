@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/partition_point.h"
 #include "kernels/common/registration.h"
 #include "kernels/math/loops.h"
 #include "kernels/random/draws.h"
@@ -48,8 +49,8 @@ void DrawRows(KernelContext& ctx, const Tensor& logits, const Philox& start, Ind
       }
       for (int64_t i = 0; i < samples; ++i) {
         const double at = UniformDouble(words) * sum;
-        out[r * samples + i] =
-            static_cast<Index>(std::upper_bound(sums.begin(), sums.end(), at) - sums.begin());
+        out[r * samples + i] = static_cast<Index>(
+            PartitionPoint(sums.data(), classes, [at](double share) { return !(at < share); }));
       }
     }
   });

@@ -17,12 +17,12 @@ using RotateRowsFn = void (*)(const R* cosines, const R* sines, int64_t count, i
 template <typename R>
 RotateRowsFn<R> RotateRows();
 
-#define TROUPE_DECLARE_ROTATE(ISA)                                                              \
-  namespace ISA {                                                                               \
-  void RotateAll(const float* cosines, const float* sines, int64_t count, int64_t columns,      \
-                 float* rows);                                                                  \
-  void RotateAll(const double* cosines, const double* sines, int64_t count, int64_t columns,    \
-                 double* rows);                                                                 \
+#define TROUPE_DECLARE_ROTATE(ISA)                                                           \
+  namespace ISA {                                                                            \
+  void RotateAll(const float* cosines, const float* sines, int64_t count, int64_t columns,   \
+                 float* rows);                                                               \
+  void RotateAll(const double* cosines, const double* sines, int64_t count, int64_t columns, \
+                 double* rows);                                                              \
   }
 TROUPE_DECLARE_ROTATE(v2)
 TROUPE_DECLARE_ROTATE(v3)

@@ -34,6 +34,26 @@ TEST(Bounds, CountSmallerNumbers) {
   EXPECT_EQ(bad.Run().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(Bounds, AreTheStandardLibrarysForRowsOfAnyLength) {
+  std::vector<float> sorted, values;
+  for (int i = -1; i <= 90; ++i) values.push_back(static_cast<float>(i) / 2);
+  values.insert(values.end(), {-std::numeric_limits<float>::infinity(), std::nanf("")});
+  for (int length = 0; length <= 70; ++length) {
+    for (const bool upper : {false, true}) {
+      OpTest op(upper ? "UpperBound" : "LowerBound");
+      op.Input(Tensor::Vector<float>(sorted).Reshaped({1, length}));
+      op.Input(Tensor::Vector<float>(values).Reshaped({1, static_cast<int64_t>(values.size())}));
+      ASSERT_EQ(op.Run(), absl::OkStatus());
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto want = upper ? std::upper_bound(sorted.begin(), sorted.end(), values[i])
+                                : std::lower_bound(sorted.begin(), sorted.end(), values[i]);
+        EXPECT_EQ(op.output(0).unchecked_data<int32_t>()[i], want - sorted.begin()) << values[i];
+      }
+    }
+    sorted.push_back(static_cast<float>(length - length % 3));  // Some are equal.
+  }
+}
+
 TEST(NthElement, FromEitherEnd) {
   for (const ElementType type : {ElementType::kDouble, ElementType::kHalf, ElementType::kInt16}) {
     for (const bool reverse : {false, true}) {
