@@ -23,10 +23,11 @@ void AddPart(const Tensor& tensor, int64_t elements, std::vector<Part>* parts) {
   }
 }
 
-/// Stacks `count` elements of the list along a new dimension; number k is `element(k)`.
+/// Stacks `count` elements of the list along a new dimension; number k is `element(k)` for k <
+/// `stored`, from there on they are not initialised: there may be very many.
 template <typename ElementAt>
 absl::Status Stack(const ElementMemory& memory, const TensorList& list, const Tensor& shape_input,
-                   int64_t count, ElementAt element) {
+                   int64_t count, int64_t stored, ElementAt element) {
   absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
   if (!merged.ok()) return merged.status();
   PartialShape shape = *std::move(merged);
@@ -42,7 +43,7 @@ absl::Status Stack(const ElementMemory& memory, const TensorList& list, const Te
     is_known = true;
   }
   // TensorListSplit makes lists whose elements need not be of the list's shape.
-  for (int64_t k = 0; k < count; ++k) {
+  for (int64_t k = 0; k < stored; ++k) {
     const Tensor& tensor = element(k);
     if (!tensor.valid()) continue;
     if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
@@ -64,8 +65,9 @@ absl::Status Stack(const ElementMemory& memory, const TensorList& list, const Te
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(count, known));
   std::vector<Part> parts;
-  for (int64_t k = 0; k < count && known.num_elements() > 0; ++k) {
-    AddPart(element(k), known.num_elements(), &parts);
+  if (const int64_t elements = known.num_elements(); elements > 0) {
+    for (int64_t k = 0; k < stored; ++k) AddPart(element(k), elements, &parts);
+    if (count > stored) AddPart(Tensor(), (count - stored) * elements, &parts);
   }
   return memory.PutJoined(0, list.type(), output_shape, parts);
 }
@@ -79,7 +81,7 @@ absl::Status StackList(KernelContext& ctx, ElementMemory& memory, ElementType ty
     return InvalidArgument("Operation expected a list with ", num_elements,
                            " elements but got a list with ", size, " elements.");
   }
-  return Stack(memory, *list, ctx.input(1), size,
+  return Stack(memory, *list, ctx.input(1), size, static_cast<int64_t>(list->stored().size()),
                [list](int64_t k) -> const Tensor& { return list->at(k); });
 }
 
@@ -94,7 +96,8 @@ absl::Status GatherList(KernelContext& ctx, ElementMemory& memory, ElementType t
     }
   }
   const int32_t* at = indices.unchecked_data<int32_t>();
-  return Stack(memory, *list, ctx.input(2), indices.num_elements(),
+  const int64_t count = indices.num_elements();
+  return Stack(memory, *list, ctx.input(2), count, count,
                [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
 }
 

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "kernels/data/tensor_list.h"
 #include "tests/kernels/data/step_runner.h"
 #include "tests/kernels/kernel_test_util.h"
@@ -65,6 +68,20 @@ TEST_F(TensorListTest, ChangedListsAreOtherValues) {
   ExpectEqual((*popped)[1], Row({3, 4}));
   EXPECT_EQ(Length((*popped)[0]), 1);
   EXPECT_EQ(Length(two), 2);
+}
+
+// What is not there is not looked at: two thousand million elements would take seconds.
+TEST_F(TensorListTest, StacksAnyNumberOfEmptyElements) {
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 10; ++i) {
+    const absl::StatusOr<Tensor> stacked = Stack(Reserve(Ints({0}), INT32_MAX));
+    ASSERT_TRUE(stacked.ok()) << stacked.status();
+    EXPECT_EQ(stacked->shape(), Shape({INT32_MAX, 0}));
+  }
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  // Behind the last one that is there are zeros.
+  const Tensor list = *Set(Reserve(Ints({2}), 4), 1, Row({1, 2}));
+  ExpectEqual(*Stack(list), testing::MakeTensor(kFloat, {4, 2}, {0, 0, 1, 2, 0, 0, 0, 0}));
 }
 
 TEST_F(TensorListTest, LastUserChangesListInPlace) {
