@@ -52,8 +52,7 @@ bool HermitianEigen(int64_t n, const T* a, T* e, T* v) {
     values = reduced.diagonal();
     Eigen::Matrix<R, Eigen::Dynamic, 1> below = reduced.subDiagonal();
     if (v != nullptr) rows = RowMajor<T>(reduced.matrixQ()).transpose();
-    constexpr int64_t kParts = sizeof(T) / sizeof(R);
-    if (!DiagonalizeTridiagonal(n, values.data(), below.data(), n * kParts,
+    if (!DiagonalizeTridiagonal(n, values.data(), below.data(), n * kPartsOf<T>,
                                 v == nullptr ? nullptr : reinterpret_cast<R*>(rows.data()))) {
       return false;
     }

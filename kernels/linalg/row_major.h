@@ -20,13 +20,16 @@ Eigen::Map<RowMajor<T>> MutableMatrix(T* a, int64_t rows, int64_t columns) {
   return Eigen::Map<RowMajor<T>>(a, rows, columns);
 }
 
+template <typename T>
+constexpr int64_t kPartsOf = Eigen::NumTraits<T>::IsComplex ? 2 : 1;
+
 /// The power of 2 that is next below the largest part of the numbers, 1 if all are 0: divided by
 /// it, products of them do not overflow. They are finite; there is one at least.
 template <typename T>
 auto ScaleOf(const T* numbers, int64_t count) {
   using R = typename Eigen::NumTraits<T>::Real;
   const Eigen::Map<const Eigen::Array<R, Eigen::Dynamic, 1>> parts(
-      reinterpret_cast<const R*>(numbers), count * static_cast<int64_t>(sizeof(T) / sizeof(R)));
+      reinterpret_cast<const R*>(numbers), count * kPartsOf<T>);
   const R most = parts.abs().maxCoeff();
   return most == R(0) ? R(1) : std::ldexp(R(1), std::ilogb(most));
 }
