@@ -321,7 +321,7 @@ absl::Status MapMatrices(KernelContext& ctx, F f) {
 
 /// f, of which complex64 has none, in complex128 for it.
 template <typename F>
-auto WideIfComplex(F f) {
+auto WidenComplex64(F f) {
   return [f]<typename T>(int64_t n, const T* from, T* to) {
     if constexpr (std::is_same_v<T, complex64>) {
       const std::vector<complex128> matrix(from, from + n * n);
@@ -342,12 +342,12 @@ absl::Status MatrixExponential(KernelContext& ctx) {
 absl::Status MatrixSquareRoot(KernelContext& ctx) {
   return MapMatrices<float, double, complex64, complex128>(
       ctx,
-      WideIfComplex([]<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); }));
+      WidenComplex64([]<typename T>(int64_t n, const T* from, T* to) { MatrixSqrt(n, from, to); }));
 }
 absl::Status MatrixLogarithm(KernelContext& ctx) {
   return MapMatrices<complex64, complex128>(
       ctx,
-      WideIfComplex([]<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); }));
+      WidenComplex64([]<typename T>(int64_t n, const T* from, T* to) { MatrixLog(n, from, to); }));
 }
 
 std::vector<ElementType> RealTypes() { return {ElementType::kFloat, ElementType::kDouble}; }

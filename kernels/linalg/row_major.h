@@ -20,6 +20,7 @@ Eigen::Map<RowMajor<T>> MutableMatrix(T* a, int64_t rows, int64_t columns) {
   return Eigen::Map<RowMajor<T>>(a, rows, columns);
 }
 
+/// The real numbers that make up one of type T.
 template <typename T>
 constexpr int64_t kPartsOf = Eigen::NumTraits<T>::IsComplex ? 2 : 1;
 

@@ -5,7 +5,6 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <complex>
-#include <type_traits>
 
 #include "kernels/linalg/factorizations.h"
 #include "kernels/linalg/row_major.h"
@@ -21,7 +20,7 @@ bool FactorRealSvd(int64_t m, int64_t n, const R* a, bool full, R* s, R* u, R* v
     options = full ? Eigen::ComputeFullU | Eigen::ComputeFullV
                    : Eigen::ComputeThinU | Eigen::ComputeThinV;
   }
-  // In the order of columns, which it has inside: so less of it is compiled.
+  // Column-major, as its own matrices are: in another order all is compiled twice.
   const Eigen::BDCSVD<Eigen::Matrix<R, Eigen::Dynamic, Eigen::Dynamic>> svd(matrix, options);
   for (int64_t i = 0; i < svd.singularValues().size(); ++i) s[i] = svd.singularValues()[i];
   if (u == nullptr) return true;

@@ -47,6 +47,13 @@ def i64(below, *shape):
 
 C = tf.constant
 
+
+def on_quint8(op):
+    """The op on two tensors of uint8 that stand for numbers from -1 to 1."""
+    ends = {"min_x": -1.0, "max_x": 1.0, "min_y": -1.0, "max_y": 1.0}
+    return lambda a, b: list(op(x=tf.bitcast(a, tf.quint8), y=tf.bitcast(b, tf.quint8), **ends))[:1]
+
+
 CASES = {
     "add": (lambda a, b: raw.AddV2(x=a, y=b), f(1000000), f(1000000)),
     "add_bcast_row": (lambda a, b: raw.AddV2(x=a, y=b), f(1000, 1000), f(1000)),
@@ -451,34 +458,8 @@ CASES = {
         -p(64),
         p(64),
     ),
-    "quant_mul": (
-        lambda a, b: list(
-            raw.QuantizedMul(
-                x=tf.bitcast(a, tf.quint8),
-                y=tf.bitcast(b, tf.quint8),
-                min_x=-1.0,
-                max_x=1.0,
-                min_y=-1.0,
-                max_y=1.0,
-            )
-        )[:1],
-        i32(255, 300000).astype(np.uint8),
-        i32(255, 300000).astype(np.uint8),
-    ),
-    "quant_add": (
-        lambda a, b: list(
-            raw.QuantizedAdd(
-                x=tf.bitcast(a, tf.quint8),
-                y=tf.bitcast(b, tf.quint8),
-                min_x=-1.0,
-                max_x=1.0,
-                min_y=-1.0,
-                max_y=1.0,
-            )
-        )[:1],
-        i32(255, 300000).astype(np.uint8),
-        i32(255, 300000).astype(np.uint8),
-    ),
+    "quant_mul": (on_quint8(raw.QuantizedMul), i32(255, 300000).astype(np.uint8), i32(255, 300000).astype(np.uint8)),
+    "quant_add": (on_quint8(raw.QuantizedAdd), i32(255, 300000).astype(np.uint8), i32(255, 300000).astype(np.uint8)),
     "eigh256": (lambda a: list(raw.SelfAdjointEigV2(input=a)), (lambda x: x + x.T)(f(256, 256))),
     "eigh_c64": (lambda a: list(raw.SelfAdjointEigV2(input=a)), (lambda x: x + x.conj().T)(c(96, 96))),
     "svd256": (lambda a: list(raw.Svd(input=a)), f(256, 256)),
