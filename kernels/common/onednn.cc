@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 // oneDNN makes its code for the best set of the machine unless TROUPE_ISA names one.
-dnnl::cpu_isa OneDnnInstructionSet() {
+dnnl::cpu_isa GivenInstructionSet() {
   switch (ActiveInstructionSet()) {
     case InstructionSet::kV2:
       return dnnl::cpu_isa::sse41;
@@ -34,18 +34,25 @@ ScopedOpenMpAlone::~ScopedOpenMpAlone() {
 const dnnl::engine& OneDnnEngine() {
   static const auto* engine = [] {
     // oneDNN refuses once it has made code for somebody else in this process, who is then served.
-    if (InstructionSetIsGiven()) dnnl::set_max_cpu_isa(OneDnnInstructionSet());
+    if (InstructionSetIsGiven()) dnnl::set_max_cpu_isa(GivenInstructionSet());
     return new dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return *engine;
 }
 
+dnnl::cpu_isa OneDnnInstructionSet() {
+  OneDnnEngine();  // says which it may use
+  return dnnl::get_effective_cpu_isa();
+}
+
 bool OneDnnHasBfloat16() {
-  static const bool has = [] {
-    OneDnnEngine();  // sets the instructions that it may use
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
-  }();
+  static const bool has =
+      OneDnnHasAmx() || OneDnnInstructionSet() == dnnl::cpu_isa::avx512_core_bf16;
+  return has;
+}
+
+bool OneDnnHasAmx() {
+  static const bool has = OneDnnInstructionSet() == dnnl::cpu_isa::avx512_core_amx;
   return has;
 }
 

@@ -37,9 +37,16 @@ class ScopedOpenMpAlone {
 /// The process's CPU engine.
 const dnnl::engine& OneDnnEngine();
 
+/// The best instructions that oneDNN may use.
+dnnl::cpu_isa OneDnnInstructionSet();
+
 /// True if oneDNN has instructions of this processor for bfloat16 (AVX512_BF16, AMX), and may use
 /// them. Without, it converts.
 bool OneDnnHasBfloat16();
+
+/// True if these are AMX's, which multiply some eight times as fast: pieces of work have to be
+/// larger.
+bool OneDnnHasAmx();
 
 /// An argument of a primitive (DNNL_ARG_...) and its layout.
 struct OneDnnArgument {

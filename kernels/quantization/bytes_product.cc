@@ -18,8 +18,7 @@ using dnnl::memory;
 
 bool HasByteProducts() {
   static const bool has = [] {
-    OneDnnEngine();  // sets the instructions that it may use
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    const dnnl::cpu_isa isa = OneDnnInstructionSet();
     return isa == dnnl::cpu_isa::avx512_core_vnni || isa == dnnl::cpu_isa::avx512_core_bf16 ||
            isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx2_vnni;
   }();
@@ -105,14 +104,15 @@ absl::Status MultiplyBytes(KernelContext& ctx, int64_t m, int64_t n, int64_t k, 
     for (uint32_t& sum : columns) sum *= p;
   }
 
-  // Few tiles, as oneDNN repacks b for each; along the longer side.
-  constexpr double kTileMultiplications = 1.6e7;
+  // Few tiles, as oneDNN repacks b for each. Rows are cut if there are enough of them: cut columns
+  // leave gaps in the result, which oneDNN's fastest product cannot.
+  const double tile_multiplications = OneDnnHasAmx() ? 6e7 : 1.6e7;
   constexpr int64_t kPanel = 64;
-  const bool cuts_rows = m > n;
+  const bool cuts_rows = m > n || m >= 4 * kPanel;
   const int64_t length = cuts_rows ? m : n, panels = (length + kPanel - 1) / kPanel;
   const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const int64_t tiles =
-      std::clamp(static_cast<int64_t>(products / kTileMultiplications), int64_t{1}, panels);
+      std::clamp(static_cast<int64_t>(products / tile_multiplications), int64_t{1}, panels);
   std::vector<absl::Status> results(tiles);
   ctx.ParallelFor(tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
