@@ -56,8 +56,8 @@ struct Function {
   static __device__ double InDouble(double x) {
     if constexpr (kOp == SpecialOp::kDawsn) return Dawson(x);
     if constexpr (kOp == SpecialOp::kExpint) return Expint(x);
-    if constexpr (kOp == SpecialOp::kFresnelCos) return Fresnel<Complex<double>>(x).cosine;
-    if constexpr (kOp == SpecialOp::kFresnelSin) return Fresnel<Complex<double>>(x).sine;
+    if constexpr (kOp == SpecialOp::kFresnelCos) return Fresnel(x).cosine;
+    if constexpr (kOp == SpecialOp::kFresnelSin) return Fresnel(x).sine;
     if constexpr (kOp == SpecialOp::kLgamma) return lgamma(x);
     if constexpr (kOp == SpecialOp::kSpence) return Spence(x);
   }

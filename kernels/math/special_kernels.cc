@@ -1,7 +1,6 @@
 // Special functions of mathematics of one and two numbers.
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <memory>
 
 #include "kernels/math/map_kernels.h"
@@ -19,8 +18,8 @@ constexpr auto kLgamma = [](auto x) {
 constexpr auto kDawsn = [](double x) { return Dawson(x); };
 constexpr auto kErfinv = [](double x) { return InverseErf(x); };
 constexpr auto kExpint = [](double x) { return ExponentialIntegral(x); };
-constexpr auto kFresnelCos = [](double x) { return Fresnel<std::complex<double>>(x).cosine; };
-constexpr auto kFresnelSin = [](double x) { return Fresnel<std::complex<double>>(x).sine; };
+constexpr auto kFresnelCos = [](double x) { return Fresnel(x).cosine; };
+constexpr auto kFresnelSin = [](double x) { return Fresnel(x).sine; };
 constexpr auto kNdtri = [](double x) { return NormalQuantile(x); };
 constexpr auto kSpence = [](double x) { return Spence(x); };
 
