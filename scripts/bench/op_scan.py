@@ -444,6 +444,10 @@ CASES = {
     "max_rows20": (lambda a: raw.Max(input=a, axis=[1]), f(20000, 20).astype(np.float64)),
     "prod_rows20": (lambda a: raw.Prod(input=a, axis=[1]), f(20000, 20).astype(np.float64)),
     "prod_c64": (lambda a: raw.Prod(input=a, axis=[1]), c(300, 300)),
+    "prod_c64_columns": (lambda a: raw.Prod(input=a, axis=[0]), c(300, 300)),
+    "sum_c64": (lambda a: raw.Sum(input=a, axis=[1]), c(300, 300)),
+    "sum_c64_columns": (lambda a: raw.Sum(input=a, axis=[0]), c(300, 300)),
+    "mean_c128_all": (lambda a: raw.Mean(input=a, axis=[0, 1]), c(300, 300).astype(np.complex128)),
     "quantize_axis": (
         lambda a, b, c: list(raw.QuantizeV2(input=a, min_range=b, max_range=c, T=tf.qint8, axis=1, mode="SCALED"))[:1],
         f(10000, 64),

@@ -1,8 +1,11 @@
 // Reductions, scans, sequences and segments against naive loops in double precision.
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -172,6 +175,44 @@ TEST(ReduceTest, RefusesBadAxes) {
     op.Input(RandomTensor(kFloat, Shape({2, 3}), 0, 1)).Input(axes);
     EXPECT_EQ(op.Run().code(), absl::StatusCode::kInvalidArgument);
   }
+}
+
+// Rows and columns long and short, beside sums and products of double, one number after another.
+template <typename T>
+void TestComplex(double tolerance) {
+  for (const char* name : {"Sum", "Prod", "Mean"}) {
+    const bool product = std::string(name) == "Prod";
+    for (const auto& [rows, columns] :
+         {std::pair(3, 31), {3, 32}, {2, 64}, {5, 65}, {2, 1000}, {257, 3}}) {
+      std::vector<T> x;
+      for (int i = 0; i < rows * columns; ++i) {
+        // Products of these stay near 1 in size.
+        x.push_back(static_cast<T>(std::polar(product ? 1 + 0.1 * std::sin(i) : 1.0, 0.7 * i)));
+      }
+      for (const int axis : {0, 1}) {
+        SCOPED_TRACE(::testing::Message() << name << " " << rows << " " << columns << " " << axis);
+        OpTest op(name);
+        op.Input(Tensor::FromValues<T>(x, Shape({rows, columns})).value());
+        op.Input(Tensor::Scalar<int32_t>(axis));
+        ASSERT_TRUE(op.Run().ok());
+        const int kept = axis == 0 ? columns : rows, reduced = axis == 0 ? rows : columns;
+        for (int k = 0; k < kept; ++k) {
+          std::complex<double> want(product ? 1 : 0);
+          for (int r = 0; r < reduced; ++r) {
+            const std::complex<double> value(axis == 0 ? x[r * columns + k] : x[k * columns + r]);
+            want = product ? want * value : want + value;
+          }
+          if (std::string(name) == "Mean") want /= reduced;
+          const std::complex<double> got(op.output(0).template unchecked_data<T>()[k]);
+          EXPECT_LE(std::abs(got - want), tolerance * std::max(1.0, std::abs(want)));
+        }
+      }
+    }
+  }
+}
+TEST(ReduceTest, ComplexNumbers) {
+  TestComplex<complex64>(2e-5);
+  TestComplex<complex128>(1e-12);
 }
 
 // As TensorFlow 2.21 gives it: real means of nothing are NaN, complex ones 0.
