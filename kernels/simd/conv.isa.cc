@@ -6,26 +6,19 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/simd/vector_bytes.h"
+
 namespace troupe::TROUPE_ISA {
 namespace {
 
 // Output pixels (or rows of the filter) that are worked on at once, with panels of two vectors and
 // of one: enough sums in flight to hide the latency of a multiplication and addition, few enough to
 // stay in registers.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-constexpr int kWide = 8, kNarrow = 10;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-constexpr int kWide = 6, kNarrow = 10;
-#else
-constexpr int kBytes = 16;
-constexpr int kWide = 6, kNarrow = 10;
-#endif
-constexpr int kLanes = kBytes / 4;
+constexpr int kWide = kVectorBytes == 64 ? 8 : 6, kNarrow = 10;
+constexpr int kLanes = kVectorBytes / 4;
 
-typedef float Floats __attribute__((vector_size(kBytes)));
-typedef float Unaligned __attribute__((vector_size(kBytes), aligned(4), may_alias));
+typedef float Floats __attribute__((vector_size(kVectorBytes)));
+typedef float Unaligned __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 
 inline Floats Load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
 inline void Store(float* p, Floats v) { *reinterpret_cast<Unaligned*>(p) = v; }

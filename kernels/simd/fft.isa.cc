@@ -1,15 +1,10 @@
 #include "kernels/simd/fft.h"
 
+#include "kernels/simd/vector_bytes.h"
+
 namespace troupe::TROUPE_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
 template <typename R>
 struct RealVector {
   typedef R Type __attribute__((vector_size(kVectorBytes)));

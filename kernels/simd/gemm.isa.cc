@@ -5,20 +5,13 @@
 #endif
 
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/vector_bytes.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-constexpr int kRows = 8;  // 8 x 2 accumulators, 8 row pointers: all in registers
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-constexpr int kRows = 6;
-#else
-constexpr int kVectorBytes = 16;
-constexpr int kRows = 6;
-#endif
+// With 32 registers 8 x 2 accumulators and 8 row pointers are all in registers.
+constexpr int kRows = kVectorBytes == 64 ? 8 : 6;
 constexpr int kVectors = 2;
 
 template <typename T>

@@ -5,23 +5,17 @@
 #endif
 
 #include "kernels/simd/random.h"
+#include "kernels/simd/vector_bytes.h"
 
 namespace troupe::TROUPE_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-constexpr int kLanes = kBytes / 4;
+constexpr int kLanes = kVectorBytes / 4;
 
-typedef float Floats __attribute__((vector_size(kBytes)));
-typedef int32_t Ints __attribute__((vector_size(kBytes)));
-typedef uint32_t Words __attribute__((vector_size(kBytes)));
-typedef uint64_t Longs __attribute__((vector_size(kBytes)));
+typedef float Floats __attribute__((vector_size(kVectorBytes)));
+typedef int32_t Ints __attribute__((vector_size(kVectorBytes)));
+typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+typedef uint64_t Longs __attribute__((vector_size(kVectorBytes)));
 
 struct Block {
   Words w[4];  // lane i: word of block i
@@ -277,7 +271,7 @@ inline void SineCosine(Floats x, Floats* sine, Floats* cosine) {
 
 // The angle is the double-precision product rounded to float, as TensorFlow's is: where the sine is
 // small, the last bit of the angle counts.
-typedef double Doubles __attribute__((vector_size(2 * kBytes)));
+typedef double Doubles __attribute__((vector_size(2 * kVectorBytes)));
 inline Floats Angle(Floats u) {
   const Doubles product = __builtin_convertvector(u, Doubles) * (2 * 3.14159265358979323846);
   return __builtin_convertvector(product, Floats);

@@ -5,19 +5,12 @@
 #include "kernels/simd/half_blocks.h"
 #include "kernels/simd/scalar_ops.h"
 #include "kernels/simd/table.h"
+#include "kernels/simd/vector_bytes.h"
 
 namespace troupe::simd::TROUPE_ISA {
 namespace {
 
 constexpr int64_t kBase = 4096;  // Up to here lanes are added one after the other, above in pairs.
-
-#if defined(__AVX512F__)
-constexpr int64_t kRegister = 64;
-#elif defined(__AVX2__)
-constexpr int64_t kRegister = 32;
-#else
-constexpr int64_t kRegister = 16;
-#endif
 
 // A reduction: identity, what is done to elements first, how two values join (scalars and vectors;
 // those of an ordered one pass over NaN).
@@ -104,10 +97,11 @@ inline T OneByOne(T result, const T* x, int64_t n) {
 // So many bytes of lanes in parallel, folded in halves. n is at least the number of lanes.
 template <typename R, int64_t kBytes, typename T>
 inline T InLanes(const T* x, int64_t n) {
-  constexpr int64_t kVectorBytes = kBytes < kRegister ? kBytes : kRegister;
-  typedef T V __attribute__((vector_size(kVectorBytes)));
-  constexpr int64_t kLanes = kBytes / sizeof(T), kVector = kVectorBytes / sizeof(T);
-  constexpr int kVectors = kBytes / kVectorBytes;
+  constexpr int64_t kRegister =
+      kBytes < troupe::TROUPE_ISA::kVectorBytes ? kBytes : troupe::TROUPE_ISA::kVectorBytes;
+  typedef T V __attribute__((vector_size(kRegister)));
+  constexpr int64_t kLanes = kBytes / sizeof(T), kVector = kRegister / sizeof(T);
+  constexpr int kVectors = kBytes / kRegister;
   V acc[kVectors], v;
   decltype(V{} != V{}) unordered = {};
   const auto load = [&](int64_t i) {

@@ -7,17 +7,12 @@
 #include <cstring>
 
 #include "kernels/simd/half_blocks.h"
+#include "kernels/simd/vector_bytes.h"
 
 namespace troupe::simd::TROUPE_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWideLanes = 16;
-#elif defined(__AVX2__)
-constexpr int kWideLanes = 8;
-#else
-constexpr int kWideLanes = 4;
-#endif
+constexpr int kWideLanes = troupe::TROUPE_ISA::kVectorBytes / 4;
 typedef float Wide __attribute__((vector_size(4 * kWideLanes)));
 typedef uint32_t WideBits __attribute__((vector_size(4 * kWideLanes)));
 typedef uint16_t NarrowBits __attribute__((vector_size(2 * kWideLanes)));
