@@ -217,6 +217,10 @@ int Main(int argc, char** argv) {
   for (std::string* path : {&options.save, &options.replay}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path);
   }
+  for (const std::string& op : options.ops) {
+    if (const auto found = OpRegistry::Global()->LookUp(op); !found.ok())
+      return Fail(found.status());
+  }
   std::vector<golden::CaseFile> files;
   for (const std::string& path : options.recorded) {
     const absl::StatusOr<std::vector<std::string>> names = golden::ListCaseFiles(path);
