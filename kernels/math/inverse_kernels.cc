@@ -93,11 +93,6 @@ template <auto kFunction>
 bool RegisterComplex(const char* op) {
   return RegisterUnaryMaps<kFunction, kTranscendentalCost, complex64, complex128>(op);
 }
-template <auto kFunction>
-bool RegisterInverse(const char* op) {
-  return RegisterUnaryMaps<kFunction, kTranscendentalCost, float, double, half, bfloat16, complex64,
-                           complex128>(op);
-}
 template <Product kProduct, int kCost, typename... Types>
 bool RegisterProducts(const char* op) {
   (KernelRegistry::Global()->Register(KernelSpec(op).Types("T", {kElementType<Types>}),
@@ -113,13 +108,13 @@ bool RegisterProduct(const char* op) {
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterComplex<kAcos>("Acos"),
-    RegisterInverse<kAcosh>("Acosh"),
+    RegisterComplex<kAcosh>("Acosh"),
     RegisterComplex<kAsin>("Asin"),
-    RegisterInverse<kAsinh>("Asinh"),
+    RegisterComplex<kAsinh>("Asinh"),
     RegisterComplex<kAtan>("Atan"),
     RegisterComplex<kAtanh>("Atanh"),
-    RegisterInverse<kCosh>("Cosh"),
-    RegisterInverse<kSinh>("Sinh"),
+    RegisterComplex<kCosh>("Cosh"),
+    RegisterComplex<kSinh>("Sinh"),
     RegisterProduct<Product::kMulNoNan, 1>("MulNoNan"),
     RegisterProduct<Product::kXdivy, 1>("Xdivy"),
     RegisterProduct<Product::kXlogy, 3>("Xlogy"),

@@ -86,7 +86,7 @@ double UnaryCost(UnaryOp op, ElementType type) {
                               op == simd::kSelu || op == simd::kSoftplus;
   if (!transcendental) return IsComplex(type) ? 2 : 0.15;
   if (IsComplex(type)) return 50;
-  return type == ElementType::kDouble || op == simd::kTan ? 8 : 1;
+  return type == ElementType::kDouble ? 8 : 1;
 }
 
 double BinaryCost(BinaryOp op, ElementType type) {

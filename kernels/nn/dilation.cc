@@ -54,28 +54,55 @@ class DilationKernel : public Kernel {
     }
   }
 
-  // For each channel of an output pixel where its largest sum stems from: elements of the input
-  // and of the filter.
+  // For each channel of an output pixel where its largest sum stems from: an element of the input
+  // and one of the filter.
   template <typename T>
-  struct Sources {
-    explicit Sources(int64_t depth) : best(depth), input(depth), filter(depth) {}
-    void Find(const DilationShape& s, int64_t row, int64_t column, const T* in, const T* f) {
-      bool is_first = true;
+  class Sources {
+   public:
+    explicit Sources(const DilationShape& s)
+        : depth_(s.depth), pixels_(s.rows.size * s.columns.size), taps_(s.depth) {}
+
+    /// False if the window is outside the input.
+    bool Find(const DilationShape& s, int64_t row, int64_t column, const T* in, const T* filter) {
+      inside_.clear();
       ForWindow(s, row, column, [&](int64_t from, int64_t tap) {
-        for (int64_t c = 0; c < s.depth; ++c) {
-          const T sum = Plus(in[from * s.depth + c], f[tap * s.depth + c]);
-          if (!is_first && !(sum > best[c])) continue;
-          best[c] = sum;
-          input[c] = from * s.depth + c;
-          filter[c] = tap * s.depth + c;
-        }
-        is_first = false;
+        pixels_[tap] = from;
+        inside_.push_back(static_cast<int32_t>(tap));
       });
-      found = !is_first;
+      if (inside_.empty()) return false;
+      int64_t c = 0;
+      for (; c + kBlock <= depth_; c += kBlock) FindBlock<kBlock>(in, filter, c);
+      for (; c < depth_; ++c) FindBlock<1>(in, filter, c);
+      return true;
     }
-    std::vector<T> best;
-    std::vector<int64_t> input, filter;
-    bool found = false;
+
+    int64_t input(int64_t c) const { return pixels_[taps_[c]] * depth_ + c; }
+    int64_t filter(int64_t c) const { return taps_[c] * depth_ + c; }
+
+   private:
+    static constexpr int kBlock = 8;  // channels at once, in vectors
+
+    template <int kCount>
+    void FindBlock(const T* in, const T* filter, int64_t c) {
+      T best[kCount];
+      int32_t taps[kCount];
+      for (size_t i = 0; i < inside_.size(); ++i) {
+        const int32_t tap = inside_[i];
+        const T *x = in + pixels_[tap] * depth_ + c, *f = filter + tap * depth_ + c;
+        for (int k = 0; k < kCount; ++k) {
+          const T sum = Plus(x[k], f[k]);
+          const bool more = i == 0 || sum > best[k];
+          best[k] = more ? sum : best[k];
+          taps[k] = more ? tap : taps[k];
+        }
+      }
+      std::copy_n(taps, kCount, taps_.data() + c);
+    }
+
+    const int64_t depth_;
+    std::vector<int64_t> pixels_;  // of the input, under each element of the window
+    std::vector<int32_t> inside_;  // the elements of the window that are over the input
+    std::vector<int32_t> taps_;
   };
 
   DilationAttributes attributes_;
@@ -132,16 +159,17 @@ class DilationBackpropInputKernel final : public DilationKernel {
     const double image_ns = 2 * RowNs(s) * static_cast<double>(s.rows.output);
     return SwitchReal(in.type(), [&]<typename T>() {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
-        Sources<T> sources(s.depth);
+        Sources<T> sources(s);
         T* dx = out->mutable_data<T>();
         const T* dy =
             gradient.unchecked_data<T>() + begin * s.rows.output * s.columns.output * s.depth;
         for (int64_t row = begin * s.rows.output; row < end * s.rows.output; ++row) {
           for (int64_t column = 0; column < s.columns.output; ++column, dy += s.depth) {
-            sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>());
-            if (!sources.found) continue;
+            if (!sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>())) {
+              continue;
+            }
             for (int64_t c = 0; c < s.depth; ++c) {
-              T& sum = dx[sources.input[c]];
+              T& sum = dx[sources.input(c)];
               sum = Plus(sum, dy[c]);
             }
           }
@@ -164,15 +192,16 @@ class DilationBackpropFilterKernel final : public DilationKernel {
     if (gradient.num_elements() == 0) return absl::OkStatus();
     return SwitchReal(in.type(), [&]<typename T>() {
       // The outputs of all images add to the same few elements: on this thread alone.
-      Sources<T> sources(s.depth);
+      Sources<T> sources(s);
       T* df = out->mutable_data<T>();
       const T* dy = gradient.unchecked_data<T>();
       for (int64_t row = 0; row < s.batch * s.rows.output; ++row) {
         for (int64_t column = 0; column < s.columns.output; ++column, dy += s.depth) {
-          sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>());
-          if (!sources.found) continue;
+          if (!sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>())) {
+            continue;
+          }
           for (int64_t c = 0; c < s.depth; ++c) {
-            T& sum = df[sources.filter[c]];
+            T& sum = df[sources.filter(c)];
             sum = Plus(sum, dy[c]);
           }
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -109,24 +110,33 @@ struct RegionGrid {
 };
 
 // The largest elements of a region, the first of equal ones, and where they are (if asked for).
-template <typename T>
-void LargestOf(const RegionGrid& grid, int64_t i, const T* in, T* largest, int64_t* where) {
+template <bool kWhere, typename T>
+void LargestOf(const RegionGrid& grid, int64_t i, const T* __restrict in, T* __restrict largest,
+               int64_t* __restrict where) {
   bool is_first = true;
-  grid.ForRegion(i, [&](int64_t at) {
-    for (int64_t c = 0; c < grid.depth; ++c) {
-      if (!is_first && !(in[at + c] > largest[c])) continue;
-      largest[c] = in[at + c];
-      if (where != nullptr) where[c] = at + c;
+  grid.ForRegion(i, [&, depth = grid.depth](int64_t at) {
+    const T* x = in + at;
+    if (is_first) {
+      std::copy_n(x, depth, largest);
+      if constexpr (kWhere) std::iota(where, where + depth, at);
+    } else if constexpr (kWhere) {
+      for (int64_t c = 0; c < depth; ++c) {
+        if (!(x[c] > largest[c])) continue;
+        largest[c] = x[c];
+        where[c] = at + c;
+      }
+    } else {
+      for (int64_t c = 0; c < depth; ++c) largest[c] = x[c] > largest[c] ? x[c] : largest[c];
     }
     is_first = false;
   });
 }
 
 template <typename T>
-void MeanOf(const RegionGrid& grid, int64_t i, const T* in, T* mean) {
+void MeanOf(const RegionGrid& grid, int64_t i, const T* __restrict in, T* __restrict mean) {
   std::fill_n(mean, grid.depth, T(0));
-  grid.ForRegion(i, [&](int64_t at) {
-    for (int64_t c = 0; c < grid.depth; ++c) mean[c] = Plus(mean[c], in[at + c]);
+  grid.ForRegion(i, [&, depth = grid.depth](int64_t at) {
+    for (int64_t c = 0; c < depth; ++c) mean[c] = Plus(mean[c], in[at + c]);
   });
   const T size = static_cast<T>(grid.RegionSize(i));
   for (int64_t c = 0; c < grid.depth; ++c) mean[c] = size == T(0) ? T(0) : mean[c] / size;
@@ -179,7 +189,7 @@ class FractionalPoolKernel final : public Kernel {
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
                           if constexpr (kIsMax) {
-                            LargestOf<T>(grid, i, from, to + i * grid.depth, nullptr);
+                            LargestOf<false, T>(grid, i, from, to + i * grid.depth, nullptr);
                           } else {
                             MeanOf(grid, i, from, to + i * grid.depth);
                           }
@@ -281,7 +291,7 @@ absl::Status FractionalMaxPoolGrad(KernelContext& ctx, bool overlapping) {
       std::vector<T> largest(grid.depth);
       std::vector<int64_t> where(grid.depth);
       for (int64_t i = begin; i < end; ++i) {
-        LargestOf<T>(grid, i, in.unchecked_data<T>(), largest.data(), where.data());
+        LargestOf<true, T>(grid, i, in.unchecked_data<T>(), largest.data(), where.data());
         for (int64_t c = 0; c < grid.depth; ++c) {
           const int64_t at = i * grid.depth + c;
           if (!(largest[c] == pooled.unchecked_data<T>()[at])) {

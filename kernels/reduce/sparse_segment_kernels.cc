@@ -123,6 +123,22 @@ absl::Status SparseSegment(KernelContext& ctx) {
   });
 }
 
+/// The pairs' numbers in the order of their rows, all below `rows`; those of a row in their own.
+std::vector<int64_t> OrderOfRows(const Pairs& pairs, int64_t rows) {
+  std::vector<int64_t> order(pairs.count);
+  if (rows / 16 > pairs.count) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return pairs.indices[a] < pairs.indices[b]; });
+    return order;
+  }
+  std::vector<int64_t> next(rows, 0);  // how many a row has, then where its next one belongs
+  for (int64_t i = 0; i < pairs.count; ++i) ++next[pairs.indices[i]];
+  std::exclusive_scan(next.begin(), next.end(), next.begin(), int64_t{0});
+  for (int64_t i = 0; i < pairs.count; ++i) order[next[pairs.indices[i]]++] = i;
+  return order;
+}
+
 /// The gradient for all rows of the data, or (with a second output) for those that are named.
 template <SparseRule kRule>
 absl::Status SparseSegmentGrad(KernelContext& ctx) {
@@ -148,10 +164,8 @@ absl::Status SparseSegmentGrad(KernelContext& ctx) {
     ++sizes[id];
   }
   // Pairs in the order of the rows that they add to, and where those rows begin.
-  std::vector<int64_t> order(pairs.count), starts, named;
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return pairs.indices[a] < pairs.indices[b]; });
+  const std::vector<int64_t> order = OrderOfRows(pairs, rows);
+  std::vector<int64_t> starts, named;
   for (int64_t i = 0; i < pairs.count; ++i) {
     const int64_t row = pairs.indices[order[i]];
     if (!named.empty() && named.back() == row) continue;

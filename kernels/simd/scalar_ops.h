@@ -230,10 +230,19 @@ struct FloorDivOp {
     return quotient;
   }
 };
+// std::fmod. Quotients of floats below 2^28 times the divisor are exact in double.
+inline double Remainder(double a, double b) { return std::fmod(a, b); }
+inline float Remainder(float a, float b) {
+  const double x = std::abs(a), y = std::abs(b);
+  if (!(x < y * 0x1p28) || y > std::numeric_limits<float>::max()) return std::fmod(a, b);
+  double rest = x - static_cast<double>(static_cast<int32_t>(x / y)) * y;
+  rest = rest < 0 ? rest + y : rest;  // The quotient was rounded up to a whole number.
+  return std::copysign(static_cast<float>(rest), a);
+}
 struct ModOp {
   template <typename T>
   static T Run(T a, T b) {
-    return std::fmod(a, b);
+    return Remainder(a, b);
   }
   template <typename T>
   static T Run(T a, T b, uint32_t* error) {
@@ -245,7 +254,7 @@ struct ModOp {
 struct FloorModOp {
   template <typename T>
   static T Run(T a, T b) {
-    const T rest = std::fmod(a, b);
+    const T rest = Remainder(a, b);
     return rest != T(0) && ((b < T(0)) != (rest < T(0))) ? rest + b : rest;
   }
   template <typename T>

@@ -115,13 +115,17 @@ void FillUnary(Table* table) {
   Set<PacketLoop<Log1pOp, float>, UnaryLoop<VectorLog1pOp, double>, kLog1p>(table);
   Set<BoundedLoop<VectorSinOp, float>, UnaryLoop<ScalarSinOp, double>, kSin>(table);
   Set<BoundedLoop<VectorCosOp, float>, UnaryLoop<ScalarCosOp, double>, kCos>(table);
-  SetLoop<ScalarTanOp, kTan>(table);
+  Set<BoundedLoop<VectorTanOp, float>, UnaryLoop<ScalarTanOp, double>, kTan>(table);
+  SetLoop<VectorSinhOp, kSinh>(table);
+  SetLoop<VectorCoshOp, kCosh>(table);
   Set<UnaryLoop<FloatTanhOp, float>, UnaryLoop<VectorTanhOp, double>, kTanh>(table);
   Set<PacketLoop<ErfOp, float>, BoundedLoop<VectorErfOp, double>, kErf>(table);
   SetLoop<VectorErfcOp, kErfc>(table);
   Set<UnaryLoop<VectorAsinOp, float>, UnaryLoop<ScalarAsinOp, double>, kAsin>(table);
   Set<UnaryLoop<VectorAcosOp, float>, UnaryLoop<ScalarAcosOp, double>, kAcos>(table);
   SetLoop<VectorAtanOp, kAtan>(table);
+  SetLoop<VectorAsinhOp, kAsinh>(table);
+  SetLoop<VectorAcoshOp, kAcosh>(table);
   SetLoop<VectorAtanhOp, kAtanh>(table);
   SetLoop<EluOp, kElu>(table);
   SetLoop<SeluOp, kSelu>(table);

@@ -168,6 +168,58 @@ struct VectorAtanhOp {
   }
 };
 
+// exp(|x|) / 2, infinite where cosh(x) is.
+template <typename T>
+[[gnu::always_inline]] inline T HalfExpOfSize(T a) {
+  constexpr T kMost = FloatTraits<T>::kExpMost + T(0.8);
+  const ExpParts<T> parts(a > kMost ? kMost : a);
+  const T eighth = parts.Power(2);
+  return 2 * (eighth + eighth * parts.p);
+}
+
+struct VectorCoshOp {
+  template <typename T>
+  static T Run(T x) {
+    const T half = HalfExpOfSize(std::abs(x));
+    return half + T(0.25) / half;
+  }
+};
+
+struct VectorSinhOp {
+  template <typename T>
+  static T Run(T x) {
+    const T a = std::abs(x), half = HalfExpOfSize(a);
+    const T t = VectorExpm1Op::Run(a > 1 ? T(1) : a);
+    return WithSignOf(a > 1 ? half - T(0.25) / half : T(0.5) * (t + t / (t + 1)), x);
+  }
+};
+
+// log(2 x) for large x, log1p(more) else.
+template <typename T>
+[[gnu::always_inline]] inline T LogOfTwice(T x, T more) {
+  constexpr T kLarge = sizeof(T) == 4 ? T(1e9) : T(1e18);
+  const bool large = x > kLarge;
+  const T y = VectorLog1pOp::Run(large ? x : more);
+  return large ? y + T(0.69314718055994530942) : y;
+}
+
+struct VectorAsinhOp {
+  template <typename T>
+  static T Run(T x) {
+    const T a = std::abs(x);
+    return WithSignOf(LogOfTwice(a, a + a * a / (1 + std::sqrt(1 + a * a))), x);
+  }
+};
+
+struct VectorAcoshOp {
+  template <typename T>
+  static T Run(T x) {
+    const T t = x - 1;
+    const T y = LogOfTwice(x, t + std::sqrt(t * (t + 2)));
+    return x < 1 ? std::numeric_limits<T>::quiet_NaN() : y;
+  }
+};
+
 // Cephes's asin(x) for |x| <= 1/2, where z = x^2.
 inline float AsinOfSmall(float x, float z) {
   return Polynomial<float>(z, 1.6666752422e-1f, 7.4953002686e-2f, 4.5470025998e-2f,
@@ -315,21 +367,28 @@ struct VectorErfOp {
 // FDLIBM's sine and cosine for float, computed in double, of x + quarters * pi / 2; |x| is at most
 // kSineMost.
 constexpr float kSineMost = 2e8f;
+struct SineAndCosine {
+  double sine, cosine;
+  uint64_t quarter;
+
+  [[gnu::always_inline]] explicit SineAndCosine(float value) {
+    const double x = value;
+    const double shifted = x * 0.63661977236758134308 + FloatTraits<double>::kMagic;
+    const double k = shifted - FloatTraits<double>::kMagic;
+    quarter = Bits(shifted);
+    const double r = (x - k * 1.57079631090164184570) - k * 1.58932547735281966916e-08;
+    const double z = r * r;
+    sine = r + r * z *
+                   Polynomial<double>(z, -0.166666666416265235595, 0.0083333293858894631756,
+                                      -0.000198393348360966317347, 0.0000027183114939898219064);
+    cosine = 1 + z * Polynomial<double>(z, -0.499999997251031003120, 0.0416666233237390631894,
+                                        -0.00138867637746099294692, 0.0000243904487962774090654);
+  }
+};
 inline float SineOfDouble(float value, uint64_t quarters) {
-  const double x = value;
-  const double shifted = x * 0.63661977236758134308 + FloatTraits<double>::kMagic;
-  const double k = shifted - FloatTraits<double>::kMagic;
-  const uint64_t quarter = Bits(shifted) + quarters;
-  const double r = (x - k * 1.57079631090164184570) - k * 1.58932547735281966916e-08;
-  const double z = r * r;
-  const double sine =
-      r + r * z *
-              Polynomial<double>(z, -0.166666666416265235595, 0.0083333293858894631756,
-                                 -0.000198393348360966317347, 0.0000027183114939898219064);
-  const double cosine =
-      1 + z * Polynomial<double>(z, -0.499999997251031003120, 0.0416666233237390631894,
-                                 -0.00138867637746099294692, 0.0000243904487962774090654);
-  const double y = (quarter & 1) != 0 ? cosine : sine;
+  const SineAndCosine of(value);
+  const uint64_t quarter = of.quarter + quarters;
+  const double y = (quarter & 1) != 0 ? of.cosine : of.sine;
   return static_cast<float>(std::bit_cast<double>(Bits(y) ^ ((quarter & 2) << 62)));
 }
 struct VectorSinOp {
@@ -341,6 +400,17 @@ struct VectorCosOp {
   static constexpr float kMost = kSineMost;
   static float Run(float x) { return SineOfDouble(x, 1); }
   static float Beyond(float x) { return static_cast<float>(std::cos(static_cast<double>(x))); }
+};
+
+struct VectorTanOp {
+  static constexpr float kMost = kSineMost;
+  static float Run(float x) {
+    const SineAndCosine of(x);
+    const bool odd = (of.quarter & 1) != 0;
+    const double y = (odd ? of.cosine : of.sine) / (odd ? -of.sine : of.cosine);
+    return x == 0 ? x : static_cast<float>(y);
+  }
+  static float Beyond(float x) { return static_cast<float>(std::tan(static_cast<double>(x))); }
 };
 
 // out[i] = Op::Run(in[i]) where |in[i]| is at most Op::kMost, else Op::Beyond(in[i]), which only

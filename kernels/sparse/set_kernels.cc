@@ -23,12 +23,6 @@ template <typename T>
 using Elements = std::vector<
     std::pair<int64_t, std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>>>;
 
-template <typename T>
-void Normalize(Elements<T>* elements) {
-  std::sort(elements->begin(), elements->end());
-  elements->erase(std::unique(elements->begin(), elements->end()), elements->end());
-}
-
 /// The shape of a tensor without its last dimension, which is that of the sets.
 absl::StatusOr<Shape> SetsOf(const Shape& shape) {
   if (shape.rank() < 2) {
@@ -42,9 +36,12 @@ class Sets {
  public:
   static absl::StatusOr<Sets> Dense(const Tensor& values) {
     TROUPE_ASSIGN_OR_RETURN(Shape sets, SetsOf(values.shape()));
-    std::vector<int64_t> numbers(values.num_elements());
     const int64_t size = values.dim(values.rank() - 1);
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i) / size;
+    std::vector<int64_t> numbers;
+    numbers.reserve(values.num_elements());
+    for (int64_t i = 0; i < values.num_elements(); i += size) {
+      numbers.insert(numbers.end(), size, i / size);
+    }
     return Sets(std::move(sets), values, std::move(numbers));
   }
 
@@ -68,8 +65,21 @@ class Sets {
     const T* values = values_.unchecked_data<T>();
     Elements<T> elements;
     elements.reserve(numbers_.size());
-    for (size_t i = 0; i < numbers_.size(); ++i) elements.emplace_back(numbers_[i], values[i]);
-    Normalize<T>(&elements);
+    if (!std::is_sorted(numbers_.begin(), numbers_.end())) {
+      for (size_t i = 0; i < numbers_.size(); ++i) elements.emplace_back(numbers_[i], values[i]);
+      std::sort(elements.begin(), elements.end());
+      elements.erase(std::unique(elements.begin(), elements.end()), elements.end());
+      return elements;
+    }
+    std::vector<typename Elements<T>::value_type::second_type> set;
+    for (size_t i = 0; i < numbers_.size();) {
+      const int64_t number = numbers_[i];
+      set.clear();
+      while (i < numbers_.size() && numbers_[i] == number) set.emplace_back(values[i++]);
+      std::sort(set.begin(), set.end());
+      set.erase(std::unique(set.begin(), set.end()), set.end());
+      for (const auto& value : set) elements.emplace_back(number, value);
+    }
     return elements;
   }
 

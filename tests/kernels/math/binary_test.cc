@@ -1,8 +1,10 @@
 // Element-wise ops of two inputs: functions, broadcasting, errors.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -120,6 +122,40 @@ absl::Status RunBinary(const char* name, Tensor a, Tensor b, Tensor* out = nullp
   absl::Status status = op.Run();
   if (status.ok() && out != nullptr) *out = op.output(0);
   return status;
+}
+
+// Every bit of a remainder is the C library's, whatever the numbers are.
+TEST(BinaryTest, RemaindersOfFloatsAreExact) {
+  std::mt19937 random(3);
+  std::vector<float> x, y;
+  for (int i = 0; i < 300000; ++i) {
+    const uint32_t bits = random();
+    x.push_back(std::bit_cast<float>(bits));
+    // Some of the same size, some of any.
+    const uint32_t other = i % 2 == 0 ? bits - (random() >> (i % 31)) : random();
+    y.push_back(std::bit_cast<float>(other));
+  }
+  // Quotients that are nearly whole.
+  for (int i = 1; i < 20000; ++i) {
+    const float divisor = 1.0f / static_cast<float>(i);
+    for (const int n : {i, 3 * i, 4097 * i}) {
+      for (const float towards : {0.0f, 1e9f}) {
+        x.push_back(std::nextafter(static_cast<float>(n) * divisor, towards));
+        y.push_back(divisor);
+      }
+    }
+  }
+  const auto small = [](float v) { return std::abs(v) < std::numeric_limits<float>::min(); };
+  OpTest op("Mod");
+  op.Input(Tensor::Vector<float>(x)).Input(Tensor::Vector<float>(y));
+  ASSERT_TRUE(op.Run().ok());
+  const float* got = op.output(0).unchecked_data<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float want = std::fmod(x[i], y[i]);
+    if (std::isnan(want) && std::isnan(got[i])) continue;
+    if (small(x[i]) || small(y[i]) || small(want)) continue;  // Denormal numbers may count as 0.
+    ASSERT_EQ(got[i], want) << x[i] << " by " << y[i];
+  }
 }
 
 TEST(BinaryTest, IntegerDivisionErrors) {

@@ -116,6 +116,18 @@ TEST(VectorFunctions, AreWithinUnitsOfTheLastPlace) {
   Check<double>("tanh", simd::kTanh, tanh, -25, 25, 3);
   Check<float>("atanh", simd::kAtanh, atanh, -1, 1, 3);
   Check<double>("atanh", simd::kAtanh, atanh, -1, 1, 3);
+  const auto sinh = [](Real x) { return std::sinh(x); };
+  const auto cosh = [](Real x) { return std::cosh(x); };
+  const auto asinh = [](Real x) { return std::asinh(x); };
+  const auto acosh = [](Real x) { return std::acosh(x); };
+  Check<float>("sinh", simd::kSinh, sinh, -90, 90, 3);
+  Check<double>("sinh", simd::kSinh, sinh, -711, 711, 3);
+  Check<float>("cosh", simd::kCosh, cosh, -90, 90, 3);
+  Check<double>("cosh", simd::kCosh, cosh, -711, 711, 3);
+  Check<float>("asinh", simd::kAsinh, asinh, -1e10, 1e10, 3);
+  Check<double>("asinh", simd::kAsinh, asinh, -100, 100, 3);
+  Check<float>("acosh", simd::kAcosh, acosh, 1, 20, 3);
+  Check<double>("acosh", simd::kAcosh, acosh, 1, 1e20, 3);
   Check<float>("atan", simd::kAtan, atan, -10, 10, 3);
   Check<double>("atan", simd::kAtan, atan, -10, 10, 2);
   Check<float>(
@@ -129,6 +141,9 @@ TEST(VectorFunctions, AreWithinUnitsOfTheLastPlace) {
   const auto cos = [](Real x) { return std::cos(x); };
   Check<float>("sin", simd::kSin, sin, -1e3, 1e3, 1);
   Check<float>("cos", simd::kCos, cos, -1e3, 1e3, 1);
+  const auto tan = [](Real x) { return std::tan(x); };
+  Check<float>("tan", simd::kTan, tan, -1e3, 1e3, 2);
+  Check<float>("tan of large numbers", simd::kTan, tan, -1e9, 1e9, 2);
   Check<float>("sin of large numbers", simd::kSin, sin, -1e9, 1e9, 1);
   Check<float>("cos of large numbers", simd::kCos, cos, -1e9, 1e9, 1);
 }
