@@ -2,6 +2,8 @@
 #include <complex>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+
 #include "kernels/array/index_view.h"
 #include "kernels/array/layout_ops.h"
 #include "kernels/common/registration.h"
@@ -52,15 +54,19 @@ absl::Status UnravelIndex(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(
       Tensor * out, ctx.AllocateOutput(0, indices.type(),
                                        indices.rank() == 0 ? Shape({rank}) : Shape({rank, n})));
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = index[i];
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      const int64_t at = rest % dims[d];
-      rest /= dims[d];
-      StoreIntegers(&at, 1, indices.type(), out->mutable_raw_data(), d * n + i);
+  return SwitchType<int32_t, int64_t>(indices.type(), [&]<typename T>() {
+    const T* from = indices.unchecked_data<T>();
+    T* to = out->mutable_data<T>();
+    const absl::InlinedVector<T, 8> sizes(dims.begin(), dims.end());
+    for (int64_t i = 0; i < n; ++i) {
+      T rest = from[i];
+      for (int64_t d = rank - 1; d >= 0; --d) {
+        to[d * n + i] = rest % sizes[d];
+        rest /= sizes[d];
+      }
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 REGISTER_KERNEL(

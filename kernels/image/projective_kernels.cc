@@ -1,5 +1,6 @@
 // ImageProjectiveTransform, V2 and V3, on the CPU.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/common/registration.h"
@@ -48,9 +49,34 @@ class CpuProjectiveKernel final : public ProjectiveKernel {
         std::fill_n(out, pixels.channels, fill);
         continue;
       }
-      for (int64_t c = 0; c < pixels.channels; ++c) {
-        out[c] = bilinear_ ? pixels.Between(at.y, at.x, c) : pixels.Nearest(at.y, at.x, c);
+      if (bilinear_) {
+        Blend(pixels, at, out);
+      } else {
+        for (int64_t c = 0; c < pixels.channels; ++c) out[c] = pixels.Nearest(at.y, at.x, c);
       }
+    }
+  }
+
+  // `ProjectedPixels::Between` of all channels.
+  template <typename T>
+  static void Blend(const ProjectedPixels<T>& pixels, const Projected& at, T* out) {
+    const float y0 = std::floor(at.y), x0 = std::floor(at.x), y1 = y0 + 1, x1 = x0 + 1;
+    const auto row = static_cast<int64_t>(y0), column = static_cast<int64_t>(x0);
+    const T* first = pixels.values + (row * pixels.width + column) * pixels.channels;
+    const bool inside =
+        row >= 0 && row + 1 < pixels.height && column >= 0 && column + 1 < pixels.width;
+    if (!inside) {
+      for (int64_t c = 0; c < pixels.channels; ++c) out[c] = pixels.Between(at.y, at.x, c);
+      return;
+    }
+    const T* below = first + pixels.width * pixels.channels;
+    for (int64_t c = 0; c < pixels.channels; ++c) {
+      const int64_t next = c + pixels.channels;
+      const float top = (x1 - at.x) * static_cast<float>(first[c]) +
+                        (at.x - x0) * static_cast<float>(first[next]);
+      const float bottom = (x1 - at.x) * static_cast<float>(below[c]) +
+                           (at.x - x0) * static_cast<float>(below[next]);
+      out[c] = ToPixel<T>((y1 - at.y) * top + (at.y - y0) * bottom);
     }
   }
 };

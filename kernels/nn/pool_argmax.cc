@@ -55,19 +55,43 @@ class MaxPoolWithArgmaxKernel final : public ArgmaxPoolKernel {
     const int64_t x0 = i % s.columns.output * s.columns.stride - s.columns.pad_before;
     const int64_t y_begin = std::max<int64_t>(0, y0), x_begin = std::max<int64_t>(0, x0);
     const int64_t first = (y_begin * s.columns.input + x_begin) * s.depth;
-    for (int64_t c = 0; c < s.depth; ++c) {
-      best[c] = image[first + c];
-      index[c] = static_cast<Index>(base + first + c);
+    const int64_t rows = std::min(s.rows.input, y0 + s.rows.size) - y_begin;
+    const int64_t columns = std::min(s.columns.input, x0 + s.columns.size) - x_begin;
+    int64_t c = 0;
+    if (rows * s.columns.input * s.depth <= std::numeric_limits<int32_t>::max()) {
+      for (; c + 8 <= s.depth; c += 8) {
+        Largest<8, int32_t>(s, image, first + c, rows, columns, base, best + c, index + c);
+      }
     }
-    for (int64_t y = y_begin; y < std::min(s.rows.input, y0 + s.rows.size); ++y) {
-      for (int64_t x = x_begin; x < std::min(s.columns.input, x0 + s.columns.size); ++x) {
+    for (; c < s.depth; ++c) {
+      Largest<1, int64_t>(s, image, first + c, rows, columns, base, best + c, index + c);
+    }
+  }
+
+  // Of `kCount` channels, in vectors: the first of the largest elements of a window that begins at
+  // element `first` of the image. Places in it, from there, are numbers of type Place.
+  template <int kCount, typename Place, typename T, typename Index>
+  static void Largest(const PoolShape& s, const T* image, int64_t first, int64_t rows,
+                      int64_t columns, int64_t base, T* best_out, Index* index_out) {
+    T best[kCount];
+    Place places[kCount] = {};
+    for (int k = 0; k < kCount; ++k) best[k] = image[first + k];
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
         const int64_t at = (y * s.columns.input + x) * s.depth;
-        for (int64_t c = 0; c < s.depth; ++c) {
-          if (!(image[at + c] > best[c])) continue;
-          best[c] = image[at + c];
-          index[c] = static_cast<Index>(base + at + c);
+        const T* pixel = image + first + at;
+        const auto place = static_cast<Place>(at);
+        for (int k = 0; k < kCount; ++k) {
+          const T value = pixel[k];
+          const bool more = value > best[k];
+          best[k] = more ? value : best[k];
+          places[k] ^= (places[k] ^ place) & -static_cast<Place>(more);  // no branch
         }
       }
+    }
+    for (int k = 0; k < kCount; ++k) {
+      best_out[k] = best[k];
+      index_out[k] = static_cast<Index>(base + first + places[k] + k);
     }
   }
 
@@ -98,10 +122,11 @@ class MaxPoolGradWithArgmaxKernel final : public ArgmaxPoolKernel {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(2.0 * static_cast<double>(out_size)),
                       [&](int64_t begin, int64_t end) {
                         const T* dy = gradient.unchecked_data<T>();
-                        for (int64_t i = begin * out_size; i < end * out_size; ++i) {
-                          T* image = out->mutable_data<T>();
-                          if (!include_batch_) image += i / out_size * in_size;
-                          image[at[i]] = Plus(image[at[i]], dy[i]);
+                        for (int64_t b = begin; b < end; ++b) {
+                          T* image = out->mutable_data<T>() + (include_batch_ ? 0 : b * in_size);
+                          for (int64_t i = b * out_size; i < (b + 1) * out_size; ++i) {
+                            image[at[i]] = Plus(image[at[i]], dy[i]);
+                          }
                         }
                       });
       return absl::OkStatus();

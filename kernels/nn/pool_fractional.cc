@@ -135,11 +135,22 @@ void LargestOf(const RegionGrid& grid, int64_t i, const T* __restrict in, T* __r
 template <typename T>
 void MeanOf(const RegionGrid& grid, int64_t i, const T* __restrict in, T* __restrict mean) {
   std::fill_n(mean, grid.depth, T(0));
-  grid.ForRegion(i, [&, depth = grid.depth](int64_t at) {
-    for (int64_t c = 0; c < depth; ++c) mean[c] = Plus(mean[c], in[at + c]);
+  grid.ForRegion(i, [in, mean, depth = grid.depth](int64_t at) {
+    const T* __restrict x = in + at;
+    T* __restrict sum = mean;
+    int64_t c = 0;
+    for (; c + 8 <= depth; c += 8) {
+      for (int64_t k = c; k < c + 8; ++k) sum[k] = Plus(sum[k], x[k]);  // in vectors
+    }
+    for (; c < depth; ++c) sum[c] = Plus(sum[c], x[c]);
   });
   const T size = static_cast<T>(grid.RegionSize(i));
-  for (int64_t c = 0; c < grid.depth; ++c) mean[c] = size == T(0) ? T(0) : mean[c] / size;
+  if (size == T(0)) return;
+  int64_t c = 0;
+  for (; c + 8 <= grid.depth; c += 8) {
+    for (int64_t k = c; k < c + 8; ++k) mean[k] /= size;
+  }
+  for (; c < grid.depth; ++c) mean[c] /= size;
 }
 
 template <bool kIsMax>

@@ -21,7 +21,7 @@ struct Pair {
 
 std::vector<Pair> Union(const SparseTensor& a, const SparseTensor& b) {
   std::vector<Pair> pairs;
-  pairs.reserve(std::max(a.size(), b.size()));
+  pairs.reserve(a.size() + b.size());
   for (int64_t i = 0, k = 0; i < a.size() || k < b.size();) {
     const int order = i == a.size()   ? 1
                       : k == b.size() ? -1
@@ -55,7 +55,7 @@ struct Operands {
                             ctx.AllocateOutput(0, ElementType::kInt64, Shape({count, a.rank()})));
     int64_t* index = output->mutable_data<int64_t>();
     for (const Pair& pair : pairs) {
-      index = std::copy_n(pair.a >= 0 ? a.indices[pair.a] : b.indices[pair.b], a.rank(), index);
+      index = CopyIndex(pair.a >= 0 ? a.indices[pair.a] : b.indices[pair.b], a.rank(), index);
     }
     return absl::OkStatus();
   }

@@ -38,12 +38,18 @@ absl::Status SparseReshape(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, ElementType::kInt64,
                                                               Shape({input.size(), to.rank()})));
   int64_t* index = output->mutable_data<int64_t>();
-  for (int64_t i = 0; i < input.size() && to.rank() > 0; ++i, index += to.rank()) {
-    int64_t place = input.Linear(i);
-    for (int d = to.rank() - 1; d >= 0; --d) {
-      index[d] = place % to.dim(d);
-      place /= to.dim(d);
+  const DimVector old_dims(from.dims().begin(), from.dims().end());
+  const DimVector new_dims(to.dims().begin(), to.dims().end());
+  const int old_rank = from.rank(), new_rank = to.rank();
+  for (int64_t i = 0; i < input.size() && new_rank > 0; ++i, index += new_rank) {
+    int64_t place = 0;
+    for (int d = 0; d < old_rank; ++d) place = place * old_dims[d] + input.indices[i][d];
+    for (int d = new_rank - 1; d > 0; --d) {
+      const int64_t rest = place / new_dims[d];
+      index[d] = place - rest * new_dims[d];
+      place = rest;
     }
+    index[0] = place;
   }
   return absl::OkStatus();
 }

@@ -17,9 +17,8 @@ absl::Status SparseFillEmptyRows(KernelContext& ctx) {
   const int rank = input.rank();
   const int64_t rows = input.shape.dim(0);
   for (int64_t i = 0; i < input.size(); ++i) {
-    if (input.indices[i][0] < 0 || input.indices[i][0] >= rows) {
-      return SparseRowOutOfRange(i, input.indices[i][0], rows);
-    }
+    const int64_t row = input.indices[i][0];
+    if (row < 0 || row >= rows) return SparseRowOutOfRange(i, row, rows);
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * empty, ctx.AllocateOutput(2, ElementType::kBool, Shape({rows})));
   TROUPE_ASSIGN_OR_RETURN(Tensor * map,
@@ -40,11 +39,11 @@ absl::Status SparseFillEmptyRows(KernelContext& ctx) {
                           ctx.AllocateOutput(0, ElementType::kInt64, Shape({count, rank})));
   TROUPE_ASSIGN_OR_RETURN(Tensor * values,
                           ctx.AllocateOutput(1, input.values.type(), Shape({count})));
-  int64_t* out = indices->mutable_data<int64_t>();
+  int64_t *out = indices->mutable_data<int64_t>(), *places = map->mutable_data<int64_t>();
   for (int64_t i = 0; i < input.size(); ++i) {
-    const int64_t place = ends[input.indices[i][0]]++;
-    map->mutable_data<int64_t>()[i] = place;
-    std::copy_n(input.indices[i], rank, out + place * rank);
+    const int64_t* index = input.indices[i];
+    places[i] = ends[index[0]]++;
+    CopyIndex(index, rank, out + places[i] * rank);
   }
   const bool* is_empty = empty->mutable_data<bool>();
   for (int64_t row = 0; row < rows; ++row) {
@@ -56,7 +55,7 @@ absl::Status SparseFillEmptyRows(KernelContext& ctx) {
     const T* from = static_cast<const T*>(input.values.raw_data());
     const T* filling = static_cast<const T*>(default_value.raw_data());
     T* to = static_cast<T*>(values->mutable_raw_data());
-    for (int64_t i = 0; i < input.size(); ++i) to[map->mutable_data<int64_t>()[i]] = from[i];
+    for (int64_t i = 0; i < input.size(); ++i) to[places[i]] = from[i];
     for (int64_t row = 0; row < rows; ++row) {
       if (is_empty[row]) to[ends[row]] = *filling;
     }

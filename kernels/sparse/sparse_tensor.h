@@ -44,6 +44,14 @@ inline int CompareIndices(const int64_t* a, const int64_t* b, int rank) {
   return 0;
 }
 
+/// Copies an index, which mostly has two numbers; gives where the next one goes.
+inline int64_t* CopyIndex(const int64_t* from, int rank, int64_t* to) {
+  if (rank != 2) return std::copy_n(from, rank, to);
+  to[0] = from[0];
+  to[1] = from[1];
+  return to + 2;
+}
+
 /// A sparse tensor among the inputs. Its index is in bounds if `CheckBounds` has said so.
 struct SparseTensor {
   SparseTensor(const Tensor& indices_matrix, const Tensor& values_vector, const Shape& of)
