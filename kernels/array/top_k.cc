@@ -8,6 +8,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/math/cast.h"
 #include "kernels/simd/dispatch.h"
 
 namespace troupe {
@@ -113,17 +114,27 @@ absl::Status TakeTop(KernelContext& ctx, const Shape& shape, ElementType index_t
   if (shape.num_elements() == 0) return absl::OkStatus();
   const int64_t rows = shape.num_elements() / k;
   return SwitchReal(input.type(), [&]<typename T>() {
+    // Narrow numbers are compared as floats, which keep their order.
+    constexpr bool kNarrow = sizeof(T) <= 2;
+    using Compared = std::conditional_t<kNarrow, float, T>;
     const T* from = input.unchecked_data<T>();
     T* to = values->mutable_data<T>();
     const double row_ns = 0.3 * static_cast<double>(n) + 40.0 * static_cast<double>(k);
     ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-      std::vector<Candidate<T>> top;
+      std::vector<Candidate<Compared>> top;
+      std::vector<Compared> wide(kNarrow ? n : 0);
       std::vector<int64_t> order(k);
       for (int64_t r = begin; r < end; ++r) {
-        SelectTop(from + r * n, n, k, &top);
+        const T* row = from + r * n;
+        if constexpr (kNarrow) {
+          FindCast(kElementType<T>, ElementType::kFloat)(row, wide.data(), n);
+          SelectTop<Compared>(wide.data(), n, k, &top);
+        } else {
+          SelectTop(row, n, k, &top);
+        }
         for (int64_t i = 0; i < k; ++i) {
-          to[r * k + i] = top[i].value;
           order[i] = top[i].position;
+          to[r * k + i] = row[order[i]];
         }
         StoreIntegers(order.data(), k, index_type, indices->mutable_raw_data(), r * k);
       }

@@ -81,6 +81,24 @@ T Clip(T x, T low, T high) {
   }
 }
 
+template <typename T>
+void ClipBetween(const T* x, T low, T high, int64_t n, T* out) {
+  if constexpr (sizeof(T) <= 2) {
+    static const simd::BinaryFn minimum = FindBinary(simd::kMinimum, kElementType<T>).as;
+    static const simd::BinaryFn maximum = FindBinary(simd::kMaximum, kElementType<T>).as;
+    constexpr int64_t kBlock = 2048;
+    if (low == low && high == high) {  // NaN does not bound.
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const int64_t m = std::min(kBlock, n - i);
+        minimum(x + i, &high, out + i, m);
+        maximum(out + i, &low, out + i, m);
+      }
+      return;
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) out[i] = Clip(x[i], low, high);
+}
+
 absl::Status ClipKernel(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
   for (int i = 1; i < 3; ++i) {
@@ -105,8 +123,7 @@ absl::Status ClipKernel(KernelContext& ctx) {
         T* out = output->mutable_data<T>();
         ctx.ParallelFor(n, KernelContext::GrainFor(0.7), [&](int64_t begin, int64_t end) {
           if (low_step == 0 && high_step == 0) {
-            const T from = *low, to = *high;
-            for (int64_t i = begin; i < end; ++i) out[i] = Clip(x[i], from, to);
+            ClipBetween(x + begin, *low, *high, end - begin, out + begin);
           } else {
             for (int64_t i = begin; i < end; ++i) {
               out[i] = Clip(x[i], low[i * low_step], high[i * high_step]);

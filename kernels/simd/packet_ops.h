@@ -129,8 +129,6 @@ struct SoftplusGradOp {
     }                                    \
   };
 TROUPE_SCALAR_OP(ScalarTanOp, std::tan)
-TROUPE_SCALAR_OP(ScalarSinOp, std::sin)
-TROUPE_SCALAR_OP(ScalarCosOp, std::cos)
 #undef TROUPE_SCALAR_OP
 
 }  // namespace

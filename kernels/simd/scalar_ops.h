@@ -230,13 +230,24 @@ struct FloorDivOp {
     return quotient;
   }
 };
-// std::fmod. Quotients of floats below 2^28 times the divisor are exact in double.
-inline double Remainder(double a, double b) { return std::fmod(a, b); }
+// std::fmod. What is left of a quotient below 2^53 is exact where it is rounded once; quotients of
+// floats below 2^28 are exact in double.
+inline double Remainder(double a, double b) {
+#if defined(__FMA__)
+  const double x = std::abs(a), y = std::abs(b);
+  if (x < y * 0x1p53 && y <= 0x1p960) {
+    double rest = std::fma(-std::trunc(x / y), y, x);
+    rest = rest < 0 ? rest + y : rest;  // The quotient was rounded up to a whole number.
+    return std::copysign(rest, a);
+  }
+#endif
+  return std::fmod(a, b);
+}
 inline float Remainder(float a, float b) {
   const double x = std::abs(a), y = std::abs(b);
   if (!(x < y * 0x1p28) || y > std::numeric_limits<float>::max()) return std::fmod(a, b);
   double rest = x - static_cast<double>(static_cast<int32_t>(x / y)) * y;
-  rest = rest < 0 ? rest + y : rest;  // The quotient was rounded up to a whole number.
+  rest = rest < 0 ? rest + y : rest;
   return std::copysign(static_cast<float>(rest), a);
 }
 struct ModOp {

@@ -113,8 +113,8 @@ void FillUnary(Table* table) {
   SetPacket<SigmoidOp, kSigmoid>(table);
   SetLoop<VectorExpm1Op, kExpm1>(table);
   Set<PacketLoop<Log1pOp, float>, UnaryLoop<VectorLog1pOp, double>, kLog1p>(table);
-  Set<BoundedLoop<VectorSinOp, float>, UnaryLoop<ScalarSinOp, double>, kSin>(table);
-  Set<BoundedLoop<VectorCosOp, float>, UnaryLoop<ScalarCosOp, double>, kCos>(table);
+  Set<BoundedLoop<VectorSinOp, float>, BoundedLoop<WideSinOp, double>, kSin>(table);
+  Set<BoundedLoop<VectorCosOp, float>, BoundedLoop<WideCosOp, double>, kCos>(table);
   Set<BoundedLoop<VectorTanOp, float>, UnaryLoop<ScalarTanOp, double>, kTan>(table);
   SetLoop<VectorSinhOp, kSinh>(table);
   SetLoop<VectorCoshOp, kCosh>(table);

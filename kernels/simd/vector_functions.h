@@ -402,6 +402,43 @@ struct VectorCosOp {
   static float Beyond(float x) { return static_cast<float>(std::cos(static_cast<double>(x))); }
 };
 
+// The same of double, by FDLIBM's polynomials. pi / 2 is in three parts of 33 bits, whose products
+// with the number of quarters are exact.
+constexpr double kWideSineMost = 8e5;
+inline double WideSine(double x, uint64_t quarters) {
+  const double shifted = x * 0.63661977236758134308 + FloatTraits<double>::kMagic;
+  const double k = shifted - FloatTraits<double>::kMagic;
+  const uint64_t quarter = Bits(shifted) + quarters;
+  const double a = x - k * 1.57079632673412561417, b = k * 6.07710050630396597660e-11;
+  const double c = a - b;
+  const double rest = k * 2.02226624879595063154e-21 - ((a - c) - b);
+  const double r = c - rest, lost = (c - r) - rest;
+  const double z = r * r, half = 0.5 * z;
+  const double s = Polynomial<double>(z, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                                      2.75573137070700676789e-06, -2.50507602534068634195e-08,
+                                      1.58969099521155010221e-10);
+  const double sine =
+      r - ((z * (0.5 * lost - z * r * s) - lost) + z * r * 1.66666666666666324348e-01);
+  const double e =
+      z * Polynomial<double>(z, 4.16666666666666019037e-02, -1.38888888888741095749e-03,
+                             2.48015872894767294178e-05, -2.75573143513906633035e-07,
+                             2.08757232129817482790e-09, -1.13596475577881948265e-11);
+  const double one = 1 - half;
+  const double cosine = one + (((1 - one) - half) + (z * e - r * lost));
+  const double y = (quarter & 1) != 0 ? cosine : sine;
+  return std::bit_cast<double>(Bits(y) ^ ((quarter & 2) << 62));
+}
+struct WideSinOp {
+  static constexpr double kMost = kWideSineMost;
+  static double Run(double x) { return x == 0 ? x : WideSine(x, 0); }
+  static double Beyond(double x) { return std::sin(x); }
+};
+struct WideCosOp {
+  static constexpr double kMost = kWideSineMost;
+  static double Run(double x) { return WideSine(x, 1); }
+  static double Beyond(double x) { return std::cos(x); }
+};
+
 struct VectorTanOp {
   static constexpr float kMost = kSineMost;
   static float Run(float x) {

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SECONDS = 0.12
+SECONDS = float(os.environ.get("OP_SCAN_SECONDS", "0.12"))
 v1 = tf.compat.v1
 raw = tf.raw_ops
 v1.disable_eager_execution()

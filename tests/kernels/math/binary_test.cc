@@ -125,37 +125,42 @@ absl::Status RunBinary(const char* name, Tensor a, Tensor b, Tensor* out = nullp
 }
 
 // Every bit of a remainder is the C library's, whatever the numbers are.
-TEST(BinaryTest, RemaindersOfFloatsAreExact) {
-  std::mt19937 random(3);
-  std::vector<float> x, y;
+template <typename T, typename Bits>
+void TestRemainders() {
+  std::mt19937_64 random(3);
+  std::vector<T> x, y;
   for (int i = 0; i < 300000; ++i) {
-    const uint32_t bits = random();
-    x.push_back(std::bit_cast<float>(bits));
+    const auto bits = static_cast<Bits>(random());
+    x.push_back(std::bit_cast<T>(bits));
     // Some of the same size, some of any.
-    const uint32_t other = i % 2 == 0 ? bits - (random() >> (i % 31)) : random();
-    y.push_back(std::bit_cast<float>(other));
+    const auto other = static_cast<Bits>(random());
+    y.push_back(std::bit_cast<T>(i % 2 == 0 ? bits - (other >> (i % 31)) : other));
   }
   // Quotients that are nearly whole.
   for (int i = 1; i < 20000; ++i) {
-    const float divisor = 1.0f / static_cast<float>(i);
+    const T divisor = T(1) / static_cast<T>(i);
     for (const int n : {i, 3 * i, 4097 * i}) {
-      for (const float towards : {0.0f, 1e9f}) {
-        x.push_back(std::nextafter(static_cast<float>(n) * divisor, towards));
+      for (const T towards : {T(0), T(1e9)}) {
+        x.push_back(std::nextafter(static_cast<T>(n) * divisor, towards));
         y.push_back(divisor);
       }
     }
   }
-  const auto small = [](float v) { return std::abs(v) < std::numeric_limits<float>::min(); };
+  const auto small = [](T v) { return std::abs(v) < std::numeric_limits<T>::min(); };
   OpTest op("Mod");
-  op.Input(Tensor::Vector<float>(x)).Input(Tensor::Vector<float>(y));
+  op.Input(Tensor::Vector<T>(x)).Input(Tensor::Vector<T>(y));
   ASSERT_TRUE(op.Run().ok());
-  const float* got = op.output(0).unchecked_data<float>();
+  const T* got = op.output(0).template unchecked_data<T>();
   for (size_t i = 0; i < x.size(); ++i) {
-    const float want = std::fmod(x[i], y[i]);
+    const T want = std::fmod(x[i], y[i]);
     if (std::isnan(want) && std::isnan(got[i])) continue;
     if (small(x[i]) || small(y[i]) || small(want)) continue;  // Denormal numbers may count as 0.
     ASSERT_EQ(got[i], want) << x[i] << " by " << y[i];
   }
+}
+TEST(BinaryTest, RemaindersAreExact) {
+  TestRemainders<float, uint32_t>();
+  TestRemainders<double, uint64_t>();
 }
 
 TEST(BinaryTest, IntegerDivisionErrors) {

@@ -141,6 +141,10 @@ TEST(VectorFunctions, AreWithinUnitsOfTheLastPlace) {
   const auto cos = [](Real x) { return std::cos(x); };
   Check<float>("sin", simd::kSin, sin, -1e3, 1e3, 1);
   Check<float>("cos", simd::kCos, cos, -1e3, 1e3, 1);
+  Check<double>("sin", simd::kSin, sin, -1e3, 1e3, 1);
+  Check<double>("cos", simd::kCos, cos, -1e3, 1e3, 1);
+  Check<double>("sin of large numbers", simd::kSin, sin, -1e6, 1e6, 1);
+  Check<double>("cos of large numbers", simd::kCos, cos, -1e6, 1e6, 1);
   const auto tan = [](Real x) { return std::tan(x); };
   Check<float>("tan", simd::kTan, tan, -1e3, 1e3, 2);
   Check<float>("tan of large numbers", simd::kTan, tan, -1e9, 1e9, 2);
