@@ -503,9 +503,7 @@ CASES = {
         p(64),
     ),
     "dequantize_axis": (
-        lambda a, b, c: raw.Dequantize(
-            input=tf.bitcast(a, tf.qint8), min_range=b, max_range=c, axis=1, mode="SCALED"
-        ),
+        lambda a, b, c: raw.Dequantize(input=tf.bitcast(a, tf.qint8), min_range=b, max_range=c, axis=1, mode="SCALED"),
         i32(99, 10000, 64).astype(np.int8),
         -p(64),
         p(64),
@@ -532,9 +530,7 @@ CASES = {
         (lambda x: x @ x.T + 10 * np.eye(64, dtype=np.float32))(f(64, 64)),
     ),
     "maxpool_bf16": (
-        lambda a: raw.MaxPool(
-            input=tf.cast(a, tf.bfloat16), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
-        ),
+        lambda a: raw.MaxPool(input=tf.cast(a, tf.bfloat16), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"),
         f(8, 56, 56, 100),
     ),
     "maxpool3d": (
@@ -549,12 +545,16 @@ CASES = {
     "dawsn": (lambda a: raw.Dawsn(x=a), f(50000) * 5),
     # --- sparse
     "sp_add": (
-        lambda i, v, j, w: list(raw.SparseAdd(a_indices=i, a_values=v, a_shape=SHAPE, b_indices=j, b_values=w, b_shape=SHAPE, thresh=0.0)),
-        *sparse(1000, 1000, 20000), *sparse(1000, 1000, 20000),
+        lambda i, v, j, w: list(
+            raw.SparseAdd(a_indices=i, a_values=v, a_shape=SHAPE, b_indices=j, b_values=w, b_shape=SHAPE, thresh=0.0)
+        ),
+        *sparse(1000, 1000, 20000),
+        *sparse(1000, 1000, 20000),
     ),
     "sp_concat": (
         lambda i, v, j, w: list(raw.SparseConcat(indices=[i, j], values=[v, w], shapes=[SHAPE, SHAPE], concat_dim=1)),
-        *sparse(1000, 1000, 20000), *sparse(1000, 1000, 20000),
+        *sparse(1000, 1000, 20000),
+        *sparse(1000, 1000, 20000),
     ),
     "sp_reduce_sum": (
         lambda i, v: raw.SparseReduceSum(input_indices=i, input_values=v, input_shape=SHAPE, reduction_axes=[1]),
@@ -569,7 +569,11 @@ CASES = {
         *sparse(1000, 1000, 20000),
     ),
     "sp_slice": (
-        lambda i, v: list(raw.SparseSlice(indices=i, values=v, shape=SHAPE, start=C([100, 100], tf.int64), size=C([500, 500], tf.int64))),
+        lambda i, v: list(
+            raw.SparseSlice(
+                indices=i, values=v, shape=SHAPE, start=C([100, 100], tf.int64), size=C([500, 500], tf.int64)
+            )
+        ),
         *sparse(1000, 1000, 20000),
     ),
     "sp_reshape": (
@@ -581,20 +585,27 @@ CASES = {
         *sparse(1000, 1000, 20000),
     ),
     "sp_split": (
-        lambda i, v: list(raw.SparseSplit(split_dim=C(1, tf.int64), indices=i, values=v, shape=SHAPE, num_split=4).output_values),
+        lambda i, v: list(
+            raw.SparseSplit(split_dim=C(1, tf.int64), indices=i, values=v, shape=SHAPE, num_split=4).output_values
+        ),
         *sparse(1000, 1000, 20000),
     ),
     "sp_max": (
-        lambda i, v, j, w: list(raw.SparseSparseMaximum(a_indices=i, a_values=v, a_shape=SHAPE, b_indices=j, b_values=w, b_shape=SHAPE)),
-        *sparse(1000, 1000, 20000), *sparse(1000, 1000, 20000),
+        lambda i, v, j, w: list(
+            raw.SparseSparseMaximum(a_indices=i, a_values=v, a_shape=SHAPE, b_indices=j, b_values=w, b_shape=SHAPE)
+        ),
+        *sparse(1000, 1000, 20000),
+        *sparse(1000, 1000, 20000),
     ),
     "sp_dense_mul": (
         lambda i, v, d: raw.SparseDenseCwiseMul(sp_indices=i, sp_values=v, sp_shape=SHAPE, dense=d),
-        *sparse(1000, 1000, 20000), f(1000, 1000),
+        *sparse(1000, 1000, 20000),
+        f(1000, 1000),
     ),
     "sp_dense_add": (
         lambda i, v, d: raw.SparseTensorDenseAdd(a_indices=i, a_values=v, a_shape=SHAPE, b=d),
-        *sparse(1000, 1000, 20000), f(1000, 1000),
+        *sparse(1000, 1000, 20000),
+        f(1000, 1000),
     ),
     "sp_serialize": (
         lambda i, v: raw.SerializeManySparse(sparse_indices=i, sparse_values=v, sparse_shape=SHAPE),
@@ -602,201 +613,544 @@ CASES = {
     ),
     "sp_sets": (
         lambda a, b: list(raw.DenseToDenseSetOperation(set1=a, set2=b, set_operation="intersection")),
-        i64(1000, 500, 50), i64(1000, 500, 50),
+        i64(1000, 500, 50),
+        i64(1000, 500, 50),
     ),
-    "sp_matmul_dense": (lambda a, b: raw.SparseMatMul(a=a, b=b, a_is_sparse=True), f(300, 300) * (f(300, 300) > 0.8), f(300, 300)),
+    "sp_matmul_dense": (
+        lambda a, b: raw.SparseMatMul(a=a, b=b, a_is_sparse=True),
+        f(300, 300) * (f(300, 300) > 0.8),
+        f(300, 300),
+    ),
     "sp_cross": (
-        lambda a, b: list(raw.SparseCross(indices=[], values=[], shapes=[], dense_inputs=[a, b], hashed_output=True, num_buckets=1000, hash_key=7, out_type=tf.int64, internal_type=tf.int64)),
-        i64(1000, 500, 5), i64(1000, 500, 5),
+        lambda a, b: list(
+            raw.SparseCross(
+                indices=[],
+                values=[],
+                shapes=[],
+                dense_inputs=[a, b],
+                hashed_output=True,
+                num_buckets=1000,
+                hash_key=7,
+                out_type=tf.int64,
+                internal_type=tf.int64,
+            )
+        ),
+        i64(1000, 500, 5),
+        i64(1000, 500, 5),
     ),
     # --- segments
     "seg_mean": (lambda a, s: raw.SegmentMean(data=a, segment_ids=s), f(20000, 32), np.sort(i32(1000, 20000))),
     "seg_min": (lambda a, s: raw.SegmentMin(data=a, segment_ids=s), f(20000, 32), np.sort(i32(1000, 20000))),
     "seg_prod": (lambda a, s: raw.SegmentProd(data=a, segment_ids=s), f(20000, 32), np.sort(i32(1000, 20000))),
-    "useg_min": (lambda a, s: raw.UnsortedSegmentMin(data=a, segment_ids=s, num_segments=1000), f(20000, 32), i32(1000, 20000)),
-    "useg_prod": (lambda a, s: raw.UnsortedSegmentProd(data=a, segment_ids=s, num_segments=1000), f(20000, 32), i32(1000, 20000)),
+    "useg_min": (
+        lambda a, s: raw.UnsortedSegmentMin(data=a, segment_ids=s, num_segments=1000),
+        f(20000, 32),
+        i32(1000, 20000),
+    ),
+    "useg_prod": (
+        lambda a, s: raw.UnsortedSegmentProd(data=a, segment_ids=s, num_segments=1000),
+        f(20000, 32),
+        i32(1000, 20000),
+    ),
     "spseg_sqrtn": (
         lambda a, i, s: raw.SparseSegmentSqrtN(data=a, indices=i, segment_ids=s),
-        f(10000, 32), i32(10000, 20000), np.sort(i32(1000, 20000)),
+        f(10000, 32),
+        i32(10000, 20000),
+        np.sort(i32(1000, 20000)),
     ),
     "spseg_sum_grad": (
         lambda a, i, s: raw.SparseSegmentSumGrad(grad=a, indices=i, segment_ids=s, output_dim0=10000),
-        f(1000, 32), i32(10000, 20000), np.sort(np.concatenate([np.arange(1000), i32(1000, 19000)])).astype(np.int32),
+        f(1000, 32),
+        i32(10000, 20000),
+        np.sort(np.concatenate([np.arange(1000), i32(1000, 19000)])).astype(np.int32),
     ),
     "spseg_mean_grad": (
         lambda a, i, s: raw.SparseSegmentMeanGrad(grad=a, indices=i, segment_ids=s, output_dim0=10000),
-        f(1000, 32), i32(10000, 20000), np.sort(np.concatenate([np.arange(1000), i32(1000, 19000)])).astype(np.int32),
+        f(1000, 32),
+        i32(10000, 20000),
+        np.sort(np.concatenate([np.arange(1000), i32(1000, 19000)])).astype(np.int32),
     ),
     # --- strings
-    "regex_replace": (lambda a: raw.RegexReplace(input=a, pattern=C("o[rf]"), rewrite=C("x")), words(b"word %d of", 20000)),
+    "regex_replace": (
+        lambda a: raw.RegexReplace(input=a, pattern=C("o[rf]"), rewrite=C("x")),
+        words(b"word %d of", 20000),
+    ),
     "regex_match": (lambda a: raw.RegexFullMatch(input=a, pattern=C("w.*[0-9]+ of")), words(b"word %d of", 20000)),
-    "split": (lambda a: list(raw.StringSplit(input=a, delimiter=C(" "), skip_empty=True)), words(b"word %d of it", 20000)),
+    "split": (
+        lambda a: list(raw.StringSplit(input=a, delimiter=C(" "), skip_empty=True)),
+        words(b"word %d of it", 20000),
+    ),
     "strip": (lambda a: raw.StringStrip(input=a), words(b"  word %d of  ", 20000)),
     "upper": (lambda a: raw.StringUpper(input=a), words(b"word %d of", 20000)),
-    "reduce_join": (lambda a: raw.ReduceJoin(inputs=a, reduction_indices=C([1]), separator=","), words(b"w%d", 20000).reshape(2000, 10)),
-    "str_format": (lambda a: raw.StringFormat(inputs=[a], template="<{}>", placeholder="{}", summarize=1000), i64(100000, 1000)),
+    "reduce_join": (
+        lambda a: raw.ReduceJoin(inputs=a, reduction_indices=C([1]), separator=","),
+        words(b"w%d", 20000).reshape(2000, 10),
+    ),
+    "str_format": (
+        lambda a: raw.StringFormat(inputs=[a], template="<{}>", placeholder="{}", summarize=1000),
+        i64(100000, 1000),
+    ),
     "hash_bucket": (lambda a: raw.StringToHashBucket(string_tensor=a, num_buckets=1000), words(b"word %d of", 20000)),
     "ngrams": (
-        lambda a, s: list(raw.StringNGrams(data=a, data_splits=s, separator=" ", ngram_widths=[2, 3], left_pad="", right_pad="", pad_width=0, preserve_short_sequences=False)),
-        words(b"w%d", 20000), np.arange(0, 20001, 20).astype(np.int64),
+        lambda a, s: list(
+            raw.StringNGrams(
+                data=a,
+                data_splits=s,
+                separator=" ",
+                ngram_widths=[2, 3],
+                left_pad="",
+                right_pad="",
+                pad_width=0,
+                preserve_short_sequences=False,
+            )
+        ),
+        words(b"w%d", 20000),
+        np.arange(0, 20001, 20).astype(np.int64),
     ),
-    "useg_join": (lambda a, s: raw.UnsortedSegmentJoin(inputs=a, segment_ids=s, num_segments=1000, separator=","), words(b"w%d", 20000), i32(1000, 20000)),
-    "decode64": (lambda a: raw.DecodeBase64(input=a), np.array([b"YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4" * 4] * 5000, object)),
+    "useg_join": (
+        lambda a, s: raw.UnsortedSegmentJoin(inputs=a, segment_ids=s, num_segments=1000, separator=","),
+        words(b"w%d", 20000),
+        i32(1000, 20000),
+    ),
+    "decode64": (
+        lambda a: raw.DecodeBase64(input=a),
+        np.array([b"YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4" * 4] * 5000, object),
+    ),
     "serialize": (lambda a: raw.SerializeTensor(tensor=a), f(300000)),
     "as_string_f_precise": (lambda a: raw.AsString(input=a, precision=3), f(20000)),
     # --- images
-    "resize_bilinear_grad": (lambda g, a: raw.ResizeBilinearGrad(grads=g, original_image=a), f(4, 224, 224, 3), f(4, 112, 112, 3)),
-    "resize_bicubic_grad": (lambda g, a: raw.ResizeBicubicGrad(grads=g, original_image=a), f(2, 112, 112, 3), f(2, 56, 56, 3)),
+    "resize_bilinear_grad": (
+        lambda g, a: raw.ResizeBilinearGrad(grads=g, original_image=a),
+        f(4, 224, 224, 3),
+        f(4, 112, 112, 3),
+    ),
+    "resize_bicubic_grad": (
+        lambda g, a: raw.ResizeBicubicGrad(grads=g, original_image=a),
+        f(2, 112, 112, 3),
+        f(2, 56, 56, 3),
+    ),
     "resize_nearest_grad": (lambda g: raw.ResizeNearestNeighborGrad(grads=g, size=[112, 112]), f(4, 224, 224, 3)),
     "crop_grad_image": (
-        lambda g, b, i: raw.CropAndResizeGradImage(grads=g, boxes=b, box_ind=i, image_size=[4, 100, 100, 16], T=tf.float32),
-        f(100, 14, 14, 16), boxes(100), i32(4, 100),
+        lambda g, b, i: raw.CropAndResizeGradImage(
+            grads=g, boxes=b, box_ind=i, image_size=[4, 100, 100, 16], T=tf.float32
+        ),
+        f(100, 14, 14, 16),
+        boxes(100),
+        i32(4, 100),
     ),
     "crop_grad_boxes": (
         lambda g, a, b, i: raw.CropAndResizeGradBoxes(grads=g, image=a, boxes=b, box_ind=i),
-        f(100, 14, 14, 16), f(4, 100, 100, 16), boxes(100), i32(4, 100),
+        f(100, 14, 14, 16),
+        f(4, 100, 100, 16),
+        boxes(100),
+        i32(4, 100),
     ),
     "adjust_contrast": (lambda a: raw.AdjustContrastv2(images=a, contrast_factor=1.5), p(4, 224, 224, 3)),
     "adjust_saturation": (lambda a: raw.AdjustSaturation(images=a, scale=1.5), p(4, 224, 224, 3)),
     "hsv_to_rgb": (lambda a: raw.HSVToRGB(images=a), p(4, 224, 224, 3)),
-    "draw_boxes": (lambda a, b: raw.DrawBoundingBoxes(images=a, boxes=b), p(4, 224, 224, 3), boxes(40).reshape(4, 10, 4)),
+    "draw_boxes": (
+        lambda a, b: raw.DrawBoundingBoxes(images=a, boxes=b),
+        p(4, 224, 224, 3),
+        boxes(40).reshape(4, 10, 4),
+    ),
     "glimpse": (lambda a, o: raw.ExtractGlimpse(input=a, size=[64, 64], offsets=o), p(16, 224, 224, 3), f(16, 2)),
     "projective": (
-        lambda a, t: raw.ImageProjectiveTransformV2(images=a, transforms=t, output_shape=[224, 224], interpolation="BILINEAR"),
-        p(2, 224, 224, 3), np.array([[1, 0.1, 3, -0.1, 1, 5, 0, 0]] * 2, np.float32),
+        lambda a, t: raw.ImageProjectiveTransformV2(
+            images=a, transforms=t, output_shape=[224, 224], interpolation="BILINEAR"
+        ),
+        p(2, 224, 224, 3),
+        np.array([[1, 0.1, 3, -0.1, 1, 5, 0, 0]] * 2, np.float32),
     ),
     "scale_translate": (
         lambda a: raw.ScaleAndTranslate(images=a, size=[112, 112], scale=[0.5, 0.5], translation=[0.0, 0.0]),
         p(2, 224, 224, 3),
     ),
     "nms_v4": (
-        lambda b, s: list(raw.NonMaxSuppressionV4(boxes=b, scores=s, max_output_size=100, iou_threshold=0.5, score_threshold=0.1)),
-        boxes(2000), p(2000),
+        lambda b, s: list(
+            raw.NonMaxSuppressionV4(boxes=b, scores=s, max_output_size=100, iou_threshold=0.5, score_threshold=0.1)
+        ),
+        boxes(2000),
+        p(2000),
     ),
     "nms_v5": (
-        lambda b, s: list(raw.NonMaxSuppressionV5(boxes=b, scores=s, max_output_size=100, iou_threshold=0.5, score_threshold=0.1, soft_nms_sigma=0.5)),
-        boxes(1000), p(1000),
+        lambda b, s: list(
+            raw.NonMaxSuppressionV5(
+                boxes=b, scores=s, max_output_size=100, iou_threshold=0.5, score_threshold=0.1, soft_nms_sigma=0.5
+            )
+        ),
+        boxes(1000),
+        p(1000),
     ),
     "nms_combined": (
-        lambda b, s: list(raw.CombinedNonMaxSuppression(boxes=b, scores=s, max_output_size_per_class=20, max_total_size=50, iou_threshold=0.5, score_threshold=0.2)),
-        boxes(500).reshape(1, 500, 1, 4), p(1, 500, 20),
+        lambda b, s: list(
+            raw.CombinedNonMaxSuppression(
+                boxes=b,
+                scores=s,
+                max_output_size_per_class=20,
+                max_total_size=50,
+                iou_threshold=0.5,
+                score_threshold=0.2,
+            )
+        ),
+        boxes(500).reshape(1, 500, 1, 4),
+        p(1, 500, 20),
     ),
     "encode_png": (lambda a: raw.EncodePng(image=a), smooth(375, 500)),
     "encode_jpeg": (lambda a: raw.EncodeJpeg(image=a), smooth(375, 500)),
     "decode_png": (lambda a: raw.DecodePng(contents=a), encoded(tf.io.encode_png)),
     "decode_jpeg": (lambda a: raw.DecodeJpeg(contents=a), encoded(tf.io.encode_jpeg)),
-    "decode_crop_jpeg": (lambda a: raw.DecodeAndCropJpeg(contents=a, crop_window=[50, 50, 200, 200]), encoded(tf.io.encode_jpeg)),
-    "volume_patches": (lambda a: raw.ExtractVolumePatches(input=a, ksizes=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID"), f(2, 16, 32, 32, 8)),
+    "decode_crop_jpeg": (
+        lambda a: raw.DecodeAndCropJpeg(contents=a, crop_window=[50, 50, 200, 200]),
+        encoded(tf.io.encode_jpeg),
+    ),
+    "volume_patches": (
+        lambda a: raw.ExtractVolumePatches(input=a, ksizes=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID"),
+        f(2, 16, 32, 32, 8),
+    ),
     # --- updates
     "apply_sgd": (update(raw.ApplyGradientDescent, ref("var"), arg("delta"), alpha=0.01), f(N), f(N)),
-    "apply_momentum": (update(raw.ApplyMomentum, ref("var"), ref("accum"), arg("grad"), lr=0.01, momentum=0.9), f(N), f(N), f(N)),
+    "apply_momentum": (
+        update(raw.ApplyMomentum, ref("var"), ref("accum"), arg("grad"), lr=0.01, momentum=0.9),
+        f(N),
+        f(N),
+        f(N),
+    ),
     "apply_adamax": (
-        update(raw.ApplyAdaMax, ref("var"), ref("m"), ref("v"), arg("grad"), beta1_power=0.9, lr=0.01, beta1=0.9, beta2=0.99, epsilon=1e-8),
-        f(N), f(N), p(N), f(N),
+        update(
+            raw.ApplyAdaMax,
+            ref("var"),
+            ref("m"),
+            ref("v"),
+            arg("grad"),
+            beta1_power=0.9,
+            lr=0.01,
+            beta1=0.9,
+            beta2=0.99,
+            epsilon=1e-8,
+        ),
+        f(N),
+        f(N),
+        p(N),
+        f(N),
     ),
     "apply_adadelta": (
-        update(raw.ApplyAdadelta, ref("var"), ref("accum"), ref("accum_update"), arg("grad"), lr=0.01, rho=0.9, epsilon=1e-8),
-        f(N), p(N), p(N), f(N),
+        update(
+            raw.ApplyAdadelta,
+            ref("var"),
+            ref("accum"),
+            ref("accum_update"),
+            arg("grad"),
+            lr=0.01,
+            rho=0.9,
+            epsilon=1e-8,
+        ),
+        f(N),
+        p(N),
+        p(N),
+        f(N),
     ),
     "apply_adagrad": (update(raw.ApplyAdagrad, ref("var"), ref("accum"), arg("grad"), lr=0.01), f(N), p(N), f(N)),
     "apply_adagrad_da": (
-        update(raw.ApplyAdagradDA, ref("var"), ref("gradient_accumulator"), ref("gradient_squared_accumulator"), arg("grad"), lr=0.01, l1=0.01, l2=0.01, global_step=np.int64(3)),
-        f(N), f(N), p(N), f(N),
+        update(
+            raw.ApplyAdagradDA,
+            ref("var"),
+            ref("gradient_accumulator"),
+            ref("gradient_squared_accumulator"),
+            arg("grad"),
+            lr=0.01,
+            l1=0.01,
+            l2=0.01,
+            global_step=np.int64(3),
+        ),
+        f(N),
+        f(N),
+        p(N),
+        f(N),
     ),
     "apply_add_sign": (
         update(raw.ApplyAddSign, ref("var"), ref("m"), arg("grad"), lr=0.01, alpha=1.0, sign_decay=0.9, beta=0.9),
-        f(N), f(N), f(N),
+        f(N),
+        f(N),
+        f(N),
     ),
     "apply_power_sign": (
         update(raw.ApplyPowerSign, ref("var"), ref("m"), arg("grad"), lr=0.01, logbase=1.0, sign_decay=0.9, beta=0.9),
-        f(N), f(N), f(N),
+        f(N),
+        f(N),
+        f(N),
     ),
     "apply_centered": (
-        update(raw.ApplyCenteredRMSProp, ref("var"), ref("mg"), ref("ms"), ref("mom"), arg("grad"), lr=0.01, rho=0.9, momentum=0.9, epsilon=0.1),
-        f(N), f(N) * 0.01, p(N), f(N), f(N),
+        update(
+            raw.ApplyCenteredRMSProp,
+            ref("var"),
+            ref("mg"),
+            ref("ms"),
+            ref("mom"),
+            arg("grad"),
+            lr=0.01,
+            rho=0.9,
+            momentum=0.9,
+            epsilon=0.1,
+        ),
+        f(N),
+        f(N) * 0.01,
+        p(N),
+        f(N),
+        f(N),
     ),
     "apply_rmsprop": (
-        update(raw.ApplyRMSProp, ref("var"), ref("ms"), ref("mom"), arg("grad"), lr=0.01, rho=0.9, momentum=0.9, epsilon=0.1),
-        f(N), p(N), f(N), f(N),
+        update(
+            raw.ApplyRMSProp,
+            ref("var"),
+            ref("ms"),
+            ref("mom"),
+            arg("grad"),
+            lr=0.01,
+            rho=0.9,
+            momentum=0.9,
+            epsilon=0.1,
+        ),
+        f(N),
+        p(N),
+        f(N),
+        f(N),
     ),
     "apply_ftrl": (
-        update(raw.ApplyFtrl, ref("var"), ref("accum"), ref("linear"), arg("grad"), lr=0.01, l1=0.01, l2=0.01, lr_power=-0.5),
-        f(N), p(N), f(N), f(N),
+        update(
+            raw.ApplyFtrl,
+            ref("var"),
+            ref("accum"),
+            ref("linear"),
+            arg("grad"),
+            lr=0.01,
+            l1=0.01,
+            l2=0.01,
+            lr_power=-0.5,
+        ),
+        f(N),
+        p(N),
+        f(N),
+        f(N),
     ),
     "apply_prox_adagrad": (
-        update(raw.ApplyProximalAdagrad, ref("var"), ref("accum"), arg("grad"), lr=0.01, l1=0.01, l2=0.01), f(N), p(N), f(N),
+        update(raw.ApplyProximalAdagrad, ref("var"), ref("accum"), arg("grad"), lr=0.01, l1=0.01, l2=0.01),
+        f(N),
+        p(N),
+        f(N),
     ),
     "apply_prox_sgd": (
-        update(raw.ApplyProximalGradientDescent, ref("var"), arg("delta"), alpha=0.01, l1=0.01, l2=0.01), f(N), f(N),
+        update(raw.ApplyProximalGradientDescent, ref("var"), arg("delta"), alpha=0.01, l1=0.01, l2=0.01),
+        f(N),
+        f(N),
     ),
     "sparse_momentum": (
         update(raw.SparseApplyMomentum, ref("var"), ref("accum"), arg("grad"), arg("indices"), lr=0.01, momentum=0.9),
-        f(10000, 32), f(10000, 32), f(2000, 32), i32(10000, 2000),
+        f(10000, 32),
+        f(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
     "sparse_adagrad": (
         update(raw.SparseApplyAdagrad, ref("var"), ref("accum"), arg("grad"), arg("indices"), lr=0.01),
-        f(10000, 32), p(10000, 32), f(2000, 32), i32(10000, 2000),
+        f(10000, 32),
+        p(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
     "sparse_adadelta": (
-        update(raw.SparseApplyAdadelta, ref("var"), ref("accum"), ref("accum_update"), arg("grad"), arg("indices"), lr=0.01, rho=0.9, epsilon=1e-8),
-        f(10000, 32), p(10000, 32), p(10000, 32), f(2000, 32), i32(10000, 2000),
+        update(
+            raw.SparseApplyAdadelta,
+            ref("var"),
+            ref("accum"),
+            ref("accum_update"),
+            arg("grad"),
+            arg("indices"),
+            lr=0.01,
+            rho=0.9,
+            epsilon=1e-8,
+        ),
+        f(10000, 32),
+        p(10000, 32),
+        p(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
     "sparse_rmsprop": (
-        update(raw.SparseApplyRMSProp, ref("var"), ref("ms"), ref("mom"), arg("grad"), arg("indices"), lr=0.01, rho=0.9, momentum=0.9, epsilon=0.1),
-        f(10000, 32), p(10000, 32), f(10000, 32), f(2000, 32), i32(10000, 2000),
+        update(
+            raw.SparseApplyRMSProp,
+            ref("var"),
+            ref("ms"),
+            ref("mom"),
+            arg("grad"),
+            arg("indices"),
+            lr=0.01,
+            rho=0.9,
+            momentum=0.9,
+            epsilon=0.1,
+        ),
+        f(10000, 32),
+        p(10000, 32),
+        f(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
     "sparse_ftrl": (
-        update(raw.SparseApplyFtrl, ref("var"), ref("accum"), ref("linear"), arg("grad"), arg("indices"), lr=0.01, l1=0.01, l2=0.01, lr_power=-0.5),
-        f(10000, 32), p(10000, 32), f(10000, 32), f(2000, 32), i32(10000, 2000),
+        update(
+            raw.SparseApplyFtrl,
+            ref("var"),
+            ref("accum"),
+            ref("linear"),
+            arg("grad"),
+            arg("indices"),
+            lr=0.01,
+            l1=0.01,
+            l2=0.01,
+            lr_power=-0.5,
+        ),
+        f(10000, 32),
+        p(10000, 32),
+        f(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
     "sparse_prox_adagrad": (
-        update(raw.SparseApplyProximalAdagrad, ref("var"), ref("accum"), arg("grad"), arg("indices"), lr=0.01, l1=0.01, l2=0.01),
-        f(10000, 32), p(10000, 32), f(2000, 32), i32(10000, 2000),
+        update(
+            raw.SparseApplyProximalAdagrad,
+            ref("var"),
+            ref("accum"),
+            arg("grad"),
+            arg("indices"),
+            lr=0.01,
+            l1=0.01,
+            l2=0.01,
+        ),
+        f(10000, 32),
+        p(10000, 32),
+        f(2000, 32),
+        i32(10000, 2000),
     ),
-    "scatter_add": (update(raw.ScatterAdd, ref("ref"), arg("indices"), arg("updates")), f(10000, 32), i32(10000, 2000), f(2000, 32)),
-    "scatter_update": (update(raw.ScatterUpdate, ref("ref"), arg("indices"), arg("updates")), f(10000, 32), i32(10000, 2000), f(2000, 32)),
-    "scatter_max": (update(raw.ScatterMax, ref("ref"), arg("indices"), arg("updates")), f(10000, 32), i32(10000, 2000), f(2000, 32)),
-    "scatter_nd_add": (update(raw.ScatterNdAdd, ref("ref"), arg("indices"), arg("updates")), f(10000, 32), i32(10000, 2000, 1), f(2000, 32)),
+    "scatter_add": (
+        update(raw.ScatterAdd, ref("ref"), arg("indices"), arg("updates")),
+        f(10000, 32),
+        i32(10000, 2000),
+        f(2000, 32),
+    ),
+    "scatter_update": (
+        update(raw.ScatterUpdate, ref("ref"), arg("indices"), arg("updates")),
+        f(10000, 32),
+        i32(10000, 2000),
+        f(2000, 32),
+    ),
+    "scatter_max": (
+        update(raw.ScatterMax, ref("ref"), arg("indices"), arg("updates")),
+        f(10000, 32),
+        i32(10000, 2000),
+        f(2000, 32),
+    ),
+    "scatter_nd_add": (
+        update(raw.ScatterNdAdd, ref("ref"), arg("indices"), arg("updates")),
+        f(10000, 32),
+        i32(10000, 2000, 1),
+        f(2000, 32),
+    ),
     "assign_add": (update(raw.AssignAdd, ref("ref"), arg("value")), f(N), f(N)),
     # --- random numbers
-    "sl_normal": (lambda: raw.StatelessRandomNormalV2(shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1), ),
-    "sl_uniform_int": (lambda: raw.StatelessRandomUniformIntV2(shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1, minval=0, maxval=1000), ),
-    "sl_truncated": (lambda: raw.StatelessTruncatedNormalV2(shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1), ),
-    "sl_threefry": (lambda: raw.StatelessRandomUniformV2(shape=C([100000]), key=C([7], tf.uint64), counter=C([0], tf.uint64), alg=2), ),
+    "sl_normal": (
+        lambda: raw.StatelessRandomNormalV2(
+            shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1
+        ),
+    ),
+    "sl_uniform_int": (
+        lambda: raw.StatelessRandomUniformIntV2(
+            shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1, minval=0, maxval=1000
+        ),
+    ),
+    "sl_truncated": (
+        lambda: raw.StatelessTruncatedNormalV2(
+            shape=C([100000]), key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1
+        ),
+    ),
+    "sl_threefry": (
+        lambda: raw.StatelessRandomUniformV2(
+            shape=C([100000]), key=C([7], tf.uint64), counter=C([0], tf.uint64), alg=2
+        ),
+    ),
     "sl_multinomial": (lambda a: raw.StatelessMultinomial(logits=a, num_samples=1000, seed=[1, 2]), f(20, 50)),
     "sl_gamma": (lambda a: raw.StatelessRandomGammaV2(shape=C([1000, 20]), seed=[1, 2], alpha=a), p(20)),
-    "sl_poisson": (lambda a: raw.StatelessRandomPoisson(shape=C([1000, 20]), seed=[1, 2], lam=a, dtype=tf.float32), p(20) * 20),
-    "sl_binomial": (lambda a: raw.StatelessRandomBinomial(shape=C([1000, 20]), seed=[1, 2], counts=C(10.0), probs=a), p(20)),
-    "sl_shuffle": (lambda a: raw.StatelessShuffle(value=a, key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1), f(10000, 8)),
+    "sl_poisson": (
+        lambda a: raw.StatelessRandomPoisson(shape=C([1000, 20]), seed=[1, 2], lam=a, dtype=tf.float32),
+        p(20) * 20,
+    ),
+    "sl_binomial": (
+        lambda a: raw.StatelessRandomBinomial(shape=C([1000, 20]), seed=[1, 2], counts=C(10.0), probs=a),
+        p(20),
+    ),
+    "sl_shuffle": (
+        lambda a: raw.StatelessShuffle(value=a, key=C([7], tf.uint64), counter=C([0, 0], tf.uint64), alg=1),
+        f(10000, 8),
+    ),
     "gamma_grad": (lambda a, b: raw.RandomGammaGrad(alpha=a, sample=b), p(2000) * 5, p(2000) * 5),
     # --- networks
     "gru_cell": (
         lambda x, h, w, u, b, c: list(raw.GRUBlockCell(x=x, h_prev=h, w_ru=w, w_c=u, b_ru=b, b_c=c)),
-        f(32, 128), f(32, 128), f(256, 256), f(256, 128), f(256), f(128),
+        f(32, 128),
+        f(32, 128),
+        f(256, 256),
+        f(256, 128),
+        f(256),
+        f(128),
     ),
     "fractional_max": (
-        lambda a: list(raw.FractionalMaxPool(value=a, pooling_ratio=[1.0, 1.44, 1.44, 1.0], deterministic=True, seed=1, seed2=2)),
+        lambda a: list(
+            raw.FractionalMaxPool(value=a, pooling_ratio=[1.0, 1.44, 1.44, 1.0], deterministic=True, seed=1, seed2=2)
+        ),
         f(4, 56, 56, 16),
     ),
     "fractional_avg": (
-        lambda a: list(raw.FractionalAvgPool(value=a, pooling_ratio=[1.0, 1.44, 1.44, 1.0], deterministic=True, seed=1, seed2=2)),
+        lambda a: list(
+            raw.FractionalAvgPool(value=a, pooling_ratio=[1.0, 1.44, 1.44, 1.0], deterministic=True, seed=1, seed2=2)
+        ),
         f(4, 56, 56, 16),
     ),
     "dilation_filter": (
-        lambda a, w, g: raw.Dilation2DBackpropFilter(input=a, filter=w, out_backprop=g, strides=[1] * 4, rates=[1] * 4, padding="SAME"),
-        f(4, 28, 28, 16), f(3, 3, 16), f(4, 28, 28, 16),
+        lambda a, w, g: raw.Dilation2DBackpropFilter(
+            input=a, filter=w, out_backprop=g, strides=[1] * 4, rates=[1] * 4, padding="SAME"
+        ),
+        f(4, 28, 28, 16),
+        f(3, 3, 16),
+        f(4, 28, 28, 16),
     ),
     "dilation_input": (
-        lambda a, w, g: raw.Dilation2DBackpropInput(input=a, filter=w, out_backprop=g, strides=[1] * 4, rates=[1] * 4, padding="SAME"),
-        f(4, 28, 28, 16), f(3, 3, 16), f(4, 28, 28, 16),
+        lambda a, w, g: raw.Dilation2DBackpropInput(
+            input=a, filter=w, out_backprop=g, strides=[1] * 4, rates=[1] * 4, padding="SAME"
+        ),
+        f(4, 28, 28, 16),
+        f(3, 3, 16),
+        f(4, 28, 28, 16),
     ),
     "maxpool_argmax_grad": (
-        lambda a, g: raw.MaxPoolGradWithArgmax(input=a, grad=g, argmax=raw.MaxPoolWithArgmax(input=a, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID").argmax, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"),
-        f(8, 28, 28, 64), f(8, 14, 14, 64),
+        lambda a, g: raw.MaxPoolGradWithArgmax(
+            input=a,
+            grad=g,
+            argmax=raw.MaxPoolWithArgmax(input=a, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID").argmax,
+            ksize=[1, 2, 2, 1],
+            strides=[1, 2, 2, 1],
+            padding="VALID",
+        ),
+        f(8, 28, 28, 64),
+        f(8, 14, 14, 64),
     ),
     "maxpool_gradgrad": (
-        lambda a, g: raw.MaxPoolGradGrad(orig_input=a, orig_output=raw.MaxPool(input=a, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"), grad=g, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"),
-        f(8, 28, 28, 64), f(8, 28, 28, 64),
+        lambda a, g: raw.MaxPoolGradGrad(
+            orig_input=a,
+            orig_output=raw.MaxPool(input=a, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"),
+            grad=g,
+            ksize=[1, 2, 2, 1],
+            strides=[1, 2, 2, 1],
+            padding="VALID",
+        ),
+        f(8, 28, 28, 64),
+        f(8, 28, 28, 64),
     ),
     "ctc_beam": (
         lambda a: list(raw.CTCBeamSearchDecoder(inputs=a, sequence_length=C([50] * 8), beam_width=10, top_paths=1))[0],
@@ -806,11 +1160,24 @@ CASES = {
     "softplus_grad": (lambda g, a: raw.SoftplusGrad(gradients=g, features=a), f(300000), f(300000)),
     "softsign": (lambda a: raw.Softsign(features=a), f(300000)),
     "elu_grad": (lambda g, a: raw.EluGrad(gradients=g, outputs=a), f(300000), f(300000)),
-    "mirror_pad_grad": (lambda a: raw.MirrorPadGrad(input=a, paddings=[[0, 0], [8, 8], [8, 8], [0, 0]], mode="REFLECT"), f(8, 72, 72, 16)),
+    "mirror_pad_grad": (
+        lambda a: raw.MirrorPadGrad(input=a, paddings=[[0, 0], [8, 8], [8, 8], [0, 0]], mode="REFLECT"),
+        f(8, 72, 72, 16),
+    ),
     # --- the rest
     "edit_distance": (
-        lambda i, v, j, w: raw.EditDistance(hypothesis_indices=i, hypothesis_values=v, hypothesis_shape=C([500, 20], tf.int64), truth_indices=j, truth_values=w, truth_shape=C([500, 20], tf.int64)),
-        sparse(500, 20, 8000)[0], i64(9, 8000), sparse(500, 20, 8000)[0], i64(9, 8000),
+        lambda i, v, j, w: raw.EditDistance(
+            hypothesis_indices=i,
+            hypothesis_values=v,
+            hypothesis_shape=C([500, 20], tf.int64),
+            truth_indices=j,
+            truth_values=w,
+            truth_shape=C([500, 20], tf.int64),
+        ),
+        sparse(500, 20, 8000)[0],
+        i64(9, 8000),
+        sparse(500, 20, 8000)[0],
+        i64(9, 8000),
     ),
     "reverse": (lambda a: raw.ReverseV2(tensor=a, axis=[1]), f(1000, 1000)),
     "unravel": (lambda a: raw.UnravelIndex(indices=a, dims=[100, 100, 100]), i32(1000000, 100000)),
@@ -829,7 +1196,11 @@ CASES = {
     "truncate_div": (lambda a, b: raw.TruncateDiv(x=a, y=b), i32(99, 300000), i32(9, 300000) + 1),
     "expint": (lambda a: raw.Expint(x=a), p(50000) * 5),
     "spence": (lambda a: raw.Spence(x=a), p(50000) * 5),
-    "cholesky_grad": (lambda a, g: raw.CholeskyGrad(l=a, grad=g), np.tril(p(96, 96)) + 3 * np.eye(96, dtype=np.float32), f(96, 96)),
+    "cholesky_grad": (
+        lambda a, g: raw.CholeskyGrad(l=a, grad=g),
+        np.tril(p(96, 96)) + 3 * np.eye(96, dtype=np.float32),
+        f(96, 96),
+    ),
     "qr_512": (lambda a: list(raw.Qr(input=a)), f(512, 512)),
     "inverse_512": (lambda a: raw.MatrixInverse(input=a), f(512, 512) + 9 * np.eye(512, dtype=np.float32)),
     "svd_256": (lambda a: list(raw.Svd(input=a)), f(256, 256)),
@@ -838,8 +1209,14 @@ CASES = {
     "fft2d": (lambda a: raw.FFT2D(input=a), c(8, 128, 128)),
     "fft3d": (lambda a: raw.FFT3D(input=a), c(2, 32, 32, 32)),
     "rfft2d": (lambda a: raw.RFFT2D(input=a, fft_length=[128, 128]), f(8, 128, 128)),
-    "dense_bincount": (lambda a: raw.DenseBincount(input=a, size=C(100), weights=C([], tf.float32)), i32(100, 100, 1000)),
-    "decode_csv": (lambda a: list(raw.DecodeCSV(records=a, record_defaults=[C([0.0]), C([0]), C([""])])), words(b"1.5,%d,word", 5000)),
+    "dense_bincount": (
+        lambda a: raw.DenseBincount(input=a, size=C(100), weights=C([], tf.float32)),
+        i32(100, 100, 1000),
+    ),
+    "decode_csv": (
+        lambda a: list(raw.DecodeCSV(records=a, record_defaults=[C([0.0]), C([0]), C([""])])),
+        words(b"1.5,%d,word", 5000),
+    ),
     "histogram_summary": (lambda a: raw.HistogramSummary(tag=C("a"), values=a), f(100000)),
     "image_summary": (lambda a: raw.ImageSummary(tag=C("a"), tensor=a), images(3, 100, 100, 3)),
     "audio_summary": (lambda a: raw.AudioSummaryV2(tag=C("a"), tensor=a, sample_rate=C(44100.0)), f(1, 44100, 2)),
