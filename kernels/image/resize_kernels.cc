@@ -5,6 +5,7 @@
 // resized once, as long as a thread works its way down an image. A gradient is the same with the
 // weights the other way round.
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -139,10 +140,9 @@ void ResizeRows(const Plan& plan, const RowTaps& taps, const T* images, int64_t 
   }
 }
 
-/// Fills `out` with the images resized. Element types T to To.
+/// Fills `out`, which has elements, with the images resized. Element types T to To.
 template <typename T, typename To>
 absl::Status ResizeAll(KernelContext& ctx, const Plan& plan, const Tensor& images, Tensor* out) {
-  if (out->num_elements() == 0) return absl::OkStatus();
   const RowTaps taps = TapsOf(plan);
   const auto per_row = [](const ResizeAxis& axis) {
     return static_cast<double>(axis.indices.size()) / static_cast<double>(axis.size());
@@ -187,6 +187,7 @@ class ResizeKernel final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, ElementType::kFloat,
                                                Shape({s.batch, s.height, s.width, s.channels})));
+    if (out->num_elements() == 0) return absl::OkStatus();
     const Plan plan{s.batch,
                     s.channels,
                     s.from_height,
@@ -213,6 +214,8 @@ class ResizeGradKernel final : public Kernel {
     const Tensor& original = ctx.input(1);
     TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, ResizeGradShapeOf(grads, original, mode_));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, original.type(), original.shape()));
+    if (grads.num_elements() == 0) std::memset(out->mutable_raw_data(), 0, out->bytes());
+    if (grads.num_elements() == 0 || out->num_elements() == 0) return absl::OkStatus();
     const Plan plan{s.batch,
                     s.channels,
                     s.height,

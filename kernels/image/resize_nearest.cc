@@ -1,5 +1,6 @@
 // ResizeNearestNeighbor and its gradient.
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -22,6 +23,7 @@ class NearestKernel final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(
         Tensor * out,
         ctx.AllocateOutput(0, images.type(), Shape({s.batch, s.height, s.width, s.channels})));
+    if (out->num_elements() == 0) return absl::OkStatus();
     const std::vector<int32_t> rows = NearestIndices(s.from_height, s.height, mode_);
     const std::vector<int32_t> columns = NearestIndices(s.from_width, s.width, mode_);
     const int64_t from_size = s.from_width * s.channels, size = s.width * s.channels;
@@ -63,6 +65,8 @@ class NearestGradKernel final : public Kernel {
         Tensor * out,
         ctx.AllocateOutput(0, grads.type(),
                            Shape({s.batch, s.from_height, s.from_width, s.channels})));
+    if (grads.num_elements() == 0) std::memset(out->mutable_raw_data(), 0, out->bytes());
+    if (grads.num_elements() == 0 || out->num_elements() == 0) return absl::OkStatus();
     const std::vector<int32_t> rows = NearestIndices(s.from_height, s.height, mode_);
     const std::vector<int32_t> columns = NearestIndices(s.from_width, s.width, mode_);
     const int64_t size = s.from_width * s.channels, grads_size = s.width * s.channels;
