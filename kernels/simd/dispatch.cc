@@ -124,6 +124,14 @@ template <>
 const UpdateFunctions<double>& Updates<double>() {
   return ActiveUpdates<double>();
 }
+template <>
+const UpdateFunctions<half>& Updates<half>() {
+  return ActiveUpdates<half>();
+}
+template <>
+const UpdateFunctions<bfloat16>& Updates<bfloat16>() {
+  return ActiveUpdates<bfloat16>();
+}
 
 using FillComplex = void (*)(ComplexFunctions*);
 const ComplexFunctions& FloatComplex() {

@@ -104,8 +104,8 @@ void FtrlLoop(T* const* variables, const T* grad, const T* scalars, int64_t n) {
 template <template <typename, bool> class Rule, typename N, typename T>
 void SetRule(UpdateTable<T>* table, UpdateRule rule) {
   for (auto& functions : table->rules[rule]) {
-    functions[0] = UpdateLoop<Rule<N, false>, N, T>;
-    functions[1] = UpdateLoop<Rule<N, true>, N, T>;
+    functions[0] = UpdateLoop<Rule<N, false>, N, StoredAs<T>>;
+    functions[1] = UpdateLoop<Rule<N, true>, N, StoredAs<T>>;
   }
 }
 
@@ -113,17 +113,17 @@ void SetRule(UpdateTable<T>* table, UpdateRule rule) {
 template <template <typename, bool> class Rule, typename N, typename T>
 void SetSparseRule(UpdateTable<T>* table, UpdateRule rule) {
   for (int flag = 0; flag < 2; ++flag) {
-    table->rules[rule][0][flag] = UpdateLoop<Rule<N, false>, N, T>;
-    table->rules[rule][1][flag] = UpdateLoop<Rule<N, true>, N, T>;
+    table->rules[rule][0][flag] = UpdateLoop<Rule<N, false>, N, StoredAs<T>>;
+    table->rules[rule][1][flag] = UpdateLoop<Rule<N, true>, N, StoredAs<T>>;
   }
 }
 
 template <bool kShrinkage, typename N, typename T>
 void SetFtrl(UpdateTable<T>* table, UpdateRule rule) {
-  table->rules[rule][0][0] = FtrlLoop<N, T, false, false, kShrinkage>;
-  table->rules[rule][0][1] = FtrlLoop<N, T, false, true, kShrinkage>;
-  table->rules[rule][1][0] = FtrlLoop<N, T, true, false, kShrinkage>;
-  table->rules[rule][1][1] = FtrlLoop<N, T, true, true, kShrinkage>;
+  table->rules[rule][0][0] = FtrlLoop<N, StoredAs<T>, false, false, kShrinkage>;
+  table->rules[rule][0][1] = FtrlLoop<N, StoredAs<T>, false, true, kShrinkage>;
+  table->rules[rule][1][0] = FtrlLoop<N, StoredAs<T>, true, false, kShrinkage>;
+  table->rules[rule][1][1] = FtrlLoop<N, StoredAs<T>, true, true, kShrinkage>;
 }
 
 // The rules that need no order among numbers.

@@ -5,9 +5,64 @@
 #pragma GCC optimize("no-math-errno")
 #endif
 
+#include "kernels/simd/half_blocks.h"
 #include "kernels/simd/update_rules.h"
 
-namespace troupe::TROUPE_ISA {
+namespace troupe {
+namespace {
+
+/// A float whose operations round to numbers of 16 bits, as TensorFlow's do. `H` is of
+/// half_blocks.h.
+template <typename H>
+struct Rounded {
+  float value;
+  Rounded() = default;
+  explicit Rounded(uint16_t bits) : value(H::ToFloat(bits)) {}
+  explicit Rounded(float v) : value(H::ToFloat(H::FromFloat(v))) {}
+  explicit Rounded(int v) : Rounded(static_cast<float>(v)) {}
+  explicit operator uint16_t() const { return H::FromFloat(value); }
+
+  friend Rounded operator+(Rounded a, Rounded b) { return Rounded(a.value + b.value); }
+  friend Rounded operator-(Rounded a, Rounded b) { return Rounded(a.value - b.value); }
+  friend Rounded operator*(Rounded a, Rounded b) { return Rounded(a.value * b.value); }
+  friend Rounded operator/(Rounded a, Rounded b) { return Rounded(a.value / b.value); }
+  friend Rounded operator-(Rounded a) { return Rounded(-a.value); }
+  friend bool operator<(Rounded a, Rounded b) { return a.value < b.value; }
+  friend bool operator>(Rounded a, Rounded b) { return b < a; }
+  friend bool operator==(Rounded a, Rounded b) { return a.value == b.value; }
+};
+
+using Half = Rounded<simd::TROUPE_ISA::F16>;
+using Bfloat16 = Rounded<simd::TROUPE_ISA::BF16>;
+
+template <>
+inline Half Sqrt(Half x) {
+  return Half(__builtin_sqrtf(x.value));
+}
+template <>
+inline Bfloat16 Sqrt(Bfloat16 x) {
+  return Bfloat16(__builtin_sqrtf(x.value));
+}
+template <>
+inline Half Power(Half x, Half exponent) {
+  return Half(__builtin_powf(x.value, exponent.value));
+}
+template <>
+inline Bfloat16 Power(Bfloat16 x, Bfloat16 exponent) {
+  return Bfloat16(__builtin_powf(x.value, exponent.value));
+}
+template <>
+inline Half Exp(Half x) {
+  return Half(__builtin_expf(x.value));
+}
+template <>
+inline Bfloat16 Exp(Bfloat16 x) {
+  return Bfloat16(__builtin_expf(x.value));
+}
+
+}  // namespace
+
+namespace TROUPE_ISA {
 namespace {
 
 template <typename T>
@@ -20,17 +75,26 @@ void Subtract(const T* a, const T* b, T* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = a[i] - b[i];
 }
 
+// Elements of type T are computed with as N.
+template <typename N, typename T>
+void SetRules(UpdateTable<T>* table) {
+  SetFieldRules<N>(table);
+  SetRealRules<N>(table);
+}
+
 template <typename T>
 void Fill(UpdateFunctions<T>* functions) {
   functions->add = Add<T>;
   functions->subtract = Subtract<T>;
-  SetFieldRules<T>(static_cast<UpdateTable<T>*>(functions));
-  SetRealRules<T>(static_cast<UpdateTable<T>*>(functions));
+  SetRules<T, T>(functions);
 }
 
 }  // namespace
 
 void FillUpdates(UpdateFunctions<float>* functions) { Fill(functions); }
 void FillUpdates(UpdateFunctions<double>* functions) { Fill(functions); }
+void FillUpdates(UpdateFunctions<half>* functions) { SetRules<Half, half>(functions); }
+void FillUpdates(UpdateFunctions<bfloat16>* functions) { SetRules<Bfloat16, bfloat16>(functions); }
 
-}  // namespace troupe::TROUPE_ISA
+}  // namespace TROUPE_ISA
+}  // namespace troupe

@@ -1,4 +1,5 @@
 // ApplyAdam and its kin on the CPU. The formulas are in kernels/simd/update_formulas.h.
+#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -11,7 +12,7 @@ namespace troupe {
 namespace {
 
 template <typename T>
-inline constexpr bool kVectorized = std::is_same_v<T, float> || std::is_same_v<T, double>;
+inline constexpr bool kVectorized = !IsComplex(kElementType<T>);
 
 template <typename T>
 const UpdateTable<T>& Table() {
@@ -20,6 +21,15 @@ const UpdateTable<T>& Table() {
   } else {
     return PlainUpdates<T>();
   }
+}
+
+template <typename T>
+StoredAs<T>* Stored(T* elements) {
+  return reinterpret_cast<StoredAs<T>*>(elements);
+}
+template <typename T>
+const StoredAs<T>* Stored(const T* elements) {
+  return reinterpret_cast<const StoredAs<T>*>(elements);
 }
 
 class ApplyKernel final : public UpdateKernel {
@@ -39,7 +49,7 @@ class ApplyKernel final : public UpdateKernel {
     T values[kMaxUpdateScalars] = {};
     for (size_t i = 0; i < scalars().size(); ++i) {
       const Tensor& input = ctx.input(scalars()[i]);
-      if constexpr (kVectorized<T>) {
+      if constexpr (std::is_floating_point_v<T>) {
         if (input.type() == ElementType::kInt64) {
           values[i] = static_cast<T>(input.unchecked_scalar<int64_t>());
           continue;
@@ -61,10 +71,11 @@ class ApplyKernel final : public UpdateKernel {
       });
     }
     TROUPE_ASSIGN_OR_RETURN(const Arrays<T> variables, Borrow<T>(leases));
-    const T* gradient = ctx.input(grad()).template unchecked_data<T>();
+    const StoredAs<T>* gradient = Stored(ctx.input(grad()).template unchecked_data<T>());
     ctx.ParallelFor(ctx.input(grad()).num_elements(), KernelContext::GrainFor(Cost<T>()),
                     [&](int64_t begin, int64_t end) {
-                      update(variables.From(begin).data, gradient + begin, values, end - begin);
+                      update(variables.From(begin).data, gradient + begin, Stored(values),
+                             end - begin);
                     });
     return absl::OkStatus();
   }
@@ -72,7 +83,7 @@ class ApplyKernel final : public UpdateKernel {
   /// The elements of the variables.
   template <typename T>
   struct Arrays {
-    T* data[4] = {};
+    StoredAs<T>* data[4] = {};
     Arrays From(int64_t i) const {
       Arrays result;
       for (int k = 0; k < 4 && data[k] != nullptr; ++k) result.data[k] = data[k] + i;
@@ -85,7 +96,7 @@ class ApplyKernel final : public UpdateKernel {
     Arrays<T> arrays;
     for (int i = 0; i < num_variables(); ++i) {
       TROUPE_ASSIGN_OR_RETURN(Tensor * value, leases[i].mutable_value());
-      arrays.data[i] = value->mutable_data<T>();
+      arrays.data[i] = Stored(value->mutable_data<T>());
     }
     return arrays;
   }
@@ -107,7 +118,7 @@ class ApplyKernel final : public UpdateKernel {
     }
     if (grads.num_elements() == 0) return absl::OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const Arrays<T> variables, Borrow<T>(leases));
-    const T* gradient = grads.unchecked_data<T>();
+    const StoredAs<T>* gradient = Stored(grads.unchecked_data<T>());
     const int64_t size = grads.num_elements() / count;
     const double row_cost = 2 + Cost<T>() * static_cast<double>(size);
     // Finding its rows should be little of a shard's work.
@@ -116,7 +127,7 @@ class ApplyKernel final : public UpdateKernel {
       for (int64_t i = 0; i < count; ++i) {
         const int64_t shard = index[i] & (shards - 1);
         if (shard < begin || shard >= end) continue;
-        update(variables.From(index[i] * size).data, gradient + i * size, scalars, size);
+        update(variables.From(index[i] * size).data, gradient + i * size, Stored(scalars), size);
       }
     });
     return absl::OkStatus();
@@ -125,7 +136,7 @@ class ApplyKernel final : public UpdateKernel {
   /// Nanoseconds that an element takes.
   template <typename T>
   double Cost() const {
-    return num_variables() * (kVectorized<T> ? 0.1 * sizeof(T) : 15);
+    return num_variables() * (kVectorized<T> ? 0.1 * std::max<size_t>(4, sizeof(T)) : 15);
   }
 };
 
