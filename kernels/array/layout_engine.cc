@@ -51,7 +51,19 @@ class Border {
   void Write(int64_t offset, int64_t count) {
     if (count == 0) return;
     void* const to = ElementAt(type_, out_, offset);
-    if (value_ != nullptr) {
+    // The ends of rows are mostly short.
+    constexpr int64_t kFewBytes = 64;
+    const int64_t size = type_ == ElementType::kString ? kFewBytes : ElementSize(type_);
+    if (count * size < kFewBytes) {
+      for (int64_t i = 0; i < count; ++i) {
+        char* const element = static_cast<char*>(to) + i * size;
+        if (value_ != nullptr) {
+          std::memcpy(element, value_, size);
+        } else {
+          std::memset(element, 0, size);
+        }
+      }
+    } else if (value_ != nullptr) {
       FillElements(ctx_, type_, to, count, value_);
     } else {
       ZeroElements(ctx_, type_, to, count);
