@@ -151,6 +151,37 @@ TEST(MatMulTest, LargeFloatingProducts) {
   }
 }
 
+// Beside products of floats; with AMX these are cut by rows, by columns and by both.
+TEST(MatMulTest, LargeProductsOfBfloat16) {
+  const int64_t shapes[][3] = {{330, 1030, 400}, {40, 2000, 2003}, {65, 3001, 1500}};
+  uint32_t seed = 1;
+  for (const auto& [m, k, n] : shapes) {
+    for (int t = 0; t < 4; ++t) {
+      const bool ta = t & 1, tb = t & 2;
+      SCOPED_TRACE(absl::StrCat(m, "x", k, "x", n, " ", ta, tb));
+      const Tensor a =
+          RandomMatrix(ElementType::kBfloat16, ta ? Shape({k, m}) : Shape({m, k}), seed++);
+      const Tensor b =
+          RandomMatrix(ElementType::kBfloat16, tb ? Shape({n, k}) : Shape({k, n}), seed++);
+      const auto wide = [](const Tensor& x) {
+        Tensor y = Tensor::Uninitialized(ElementType::kFloat, x.shape());
+        for (int64_t i = 0; i < x.num_elements(); ++i) {
+          y.mutable_data<float>()[i] = x.unchecked_data<bfloat16>()[i];
+        }
+        return y;
+      };
+      const Tensor got = RunMatMul(a, b, ta, tb, 1);
+      const Tensor want = RunMatMul(wide(a), wide(b), ta, tb, 1);
+      const double scale = std::sqrt(static_cast<double>(k));
+      for (int64_t i = 0; i < got.num_elements(); ++i) {
+        const float x = got.unchecked_data<bfloat16>()[i], y = want.unchecked_data<float>()[i];
+        ASSERT_LE(std::abs(x - y), 5e-3 * (std::abs(y) + scale)) << i;
+      }
+      for (int threads : {2, 5}) ExpectEqual(RunMatMul(a, b, ta, tb, threads), got);
+    }
+  }
+}
+
 // However a product is cut into tiles, every element has the same bits, with every instruction set.
 template <typename T>
 void TilesAgree(void (*tile)(const GemmProblem<T>&, int64_t, int64_t, int64_t, int64_t, T*)) {
