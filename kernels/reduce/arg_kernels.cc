@@ -9,6 +9,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/math/cast.h"
 
 namespace troupe {
 namespace {
@@ -29,13 +30,32 @@ bool Better(T a, T b) {
   return kMax ? a > b : a < b;
 }
 
-template <typename T, bool kMax>
-int64_t BestOfRow(const T* x, int64_t n) {
+// Numbers of 16 bits are compared as floats.
+template <typename T>
+class AsCompared {
+ public:
+  using V = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+  const V* operator()(const T* x, int64_t n) {
+    if constexpr (std::is_same_v<T, V>) {
+      return x;
+    } else {
+      wide_.resize(n);
+      FindCast(kElementType<T>, ElementType::kFloat)(x, wide_.data(), n);
+      return wide_.data();
+    }
+  }
+
+ private:
+  std::vector<V> wide_;
+};
+
+template <bool kMax, typename V>
+int64_t BestOfRow(const V* x, int64_t n, V start) {
   // The best value, in lanes that the compiler keeps in wide registers, and then where it is first.
-  using V = decltype(Start<T, kMax>());
   constexpr int64_t kLanes = 64 / sizeof(V);
   V lanes[kLanes];
-  std::fill(lanes, lanes + kLanes, Start<T, kMax>());
+  std::fill(lanes, lanes + kLanes, start);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) {
@@ -43,14 +63,14 @@ int64_t BestOfRow(const T* x, int64_t n) {
       lanes[k] = Better<kMax>(value, lanes[k]) ? value : lanes[k];
     }
   }
-  V best = Start<T, kMax>();
+  V best = start;
   for (const V lane : lanes) best = Better<kMax>(lane, best) ? lane : best;
   for (; i < n; ++i) {
     const V value = x[i];
     best = Better<kMax>(value, best) ? value : best;
   }
-  if (!Better<kMax>(best, Start<T, kMax>())) return 0;
-  return std::find_if(x, x + n, [best](const T& value) { return V(value) == best; }) - x;
+  if (!Better<kMax>(best, start)) return 0;
+  return std::find(x, x + n, best) - x;
 }
 
 // For each of `cols` columns of n elements, `cols` apart.
@@ -59,12 +79,13 @@ void BestOfCols(const T* x, int64_t n, int64_t cols, int64_t* index) {
   using V = decltype(Start<T, kMax>());
   constexpr int64_t kBlock = 256;
   V best[kBlock];
+  AsCompared<T> compared;
   for (int64_t c = 0; c < cols; c += kBlock) {
     const int64_t m = std::min(kBlock, cols - c);
     std::fill(best, best + m, Start<T, kMax>());
     std::fill(index + c, index + c + m, 0);
     for (int64_t i = 0; i < n; ++i) {
-      const T* row = x + i * cols + c;
+      const V* row = compared(x + i * cols + c, m);
       for (int64_t k = 0; k < m; ++k) {
         const V value = row[k];
         const bool better = Better<kMax>(value, best[k]);
@@ -98,10 +119,11 @@ absl::Status ArgOf(KernelContext& ctx, ElementType output_type) {
     const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
     ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
       absl::InlinedVector<int64_t, 64> index(inner);
+      AsCompared<T> compared;
       for (int64_t o = begin; o < end; ++o) {
         const T* x = in + o * n * inner;
         if (inner == 1) {
-          index[0] = BestOfRow<T, kMax>(x, n);
+          index[0] = BestOfRow<kMax>(compared(x, n), n, Start<T, kMax>());
         } else {
           BestOfCols<T, kMax>(x, n, inner, index.data());
         }
