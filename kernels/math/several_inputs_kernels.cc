@@ -1,5 +1,6 @@
 // AddN, ClipByValue, LeakyRelu and its gradient.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "kernels/kernel_registry.h"
@@ -87,7 +88,8 @@ void ClipBetween(const T* x, T low, T high, int64_t n, T* out) {
     static const simd::BinaryFn minimum = FindBinary(simd::kMinimum, kElementType<T>).as;
     static const simd::BinaryFn maximum = FindBinary(simd::kMaximum, kElementType<T>).as;
     constexpr int64_t kBlock = 2048;
-    if (low == low && high == high) {  // NaN does not bound.
+    const auto is_nan = [](T x) { return std::isnan(static_cast<float>(x)); };
+    if (!is_nan(low) && !is_nan(high)) {  // NaN does not bound.
       for (int64_t i = 0; i < n; i += kBlock) {
         const int64_t m = std::min(kBlock, n - i);
         minimum(x + i, &high, out + i, m);
