@@ -20,7 +20,7 @@ bool Less(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     return a < b;
   } else {
-    return a < b || (b != b && a == a);
+    return a < b || (std::isnan(b) && !std::isnan(a));
   }
 }
 
@@ -65,11 +65,8 @@ int64_t PositionOfLargest(const T* values, int64_t n) {
     largest = other;
     first = begin;
   }
-  if (largest == largest) {
-    while (values[first] != largest) ++first;
-  } else {
-    while (values[first] == values[first]) ++first;
-  }
+  // NaN is the largest if Less has nothing after it.
+  while (Less(values[first], largest)) ++first;
   return first;
 }
 
@@ -90,13 +87,14 @@ void SelectTop(const T* values, int64_t n, int64_t k, std::vector<Candidate<T>>*
     const int64_t end = std::min(n, begin + kBlock);
     if (has_bound && !Less(bound, Largest(values + begin, end - begin))) continue;
     for (int64_t i = begin; i < end; ++i) {
-      if (!has_bound || Less(bound, values[i])) top->push_back({values[i], i});
+      if (has_bound && values[i] <= bound) continue;  // NaN is not, and comes after all bounds
+      top->push_back({values[i], i});
+      if (top->size() < most) continue;
+      std::nth_element(top->begin(), top->begin() + (k - 1), top->end());
+      top->resize(k);
+      bound = top->back().value;
+      has_bound = true;
     }
-    if (top->size() < most) continue;
-    std::nth_element(top->begin(), top->begin() + (k - 1), top->end());
-    top->resize(k);
-    bound = top->back().value;
-    has_bound = true;
   }
   if (top->size() > static_cast<size_t>(k)) {
     std::nth_element(top->begin(), top->begin() + (k - 1), top->end());

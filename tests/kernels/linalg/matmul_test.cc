@@ -1,4 +1,5 @@
 #include <complex>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -186,7 +187,9 @@ TEST(MatMulTest, LargeProductsOfBfloat16) {
 template <typename T>
 void TilesAgree(void (*tile)(const GemmProblem<T>&, int64_t, int64_t, int64_t, int64_t, T*)) {
   std::vector<T> scratch(kGemmScratchBytes / sizeof(T) + 64);
-  T* aligned = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  void* begin = scratch.data();
+  size_t space = scratch.size() * sizeof(T);
+  T* aligned = static_cast<T*>(std::align(64, kGemmScratchBytes, begin, space));
   const int64_t shapes[][3] = {{1, 500, 200}, {2, 70, 77}, {23, 600, 133}, {64, 512, 96}};
   for (const auto& [m, k, n] : shapes) {
     for (int t = 0; t < 4; ++t) {
