@@ -85,6 +85,17 @@ struct ScalarAcosOp {
   static double Run(double x) { return std::acos(x); }
 };
 
+// The sign of a half or bfloat16 is its first bit.
+template <bool kNegate>
+void SignLoop(const void* in, void* out, int64_t n) {
+  const uint16_t* x = static_cast<const uint16_t*>(in);
+  uint16_t* y = static_cast<uint16_t*>(out);
+  TROUPE_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = static_cast<uint16_t>(kNegate ? x[i] ^ 0x8000u : x[i] & 0x7fffu);
+  }
+}
+
 }  // namespace
 
 void FillUnary(Table* table) {
@@ -94,6 +105,10 @@ void FillUnary(Table* table) {
   table->unary[kI64][kRint] = UnaryLoop<RintOp, int64_t>;
   SetLoop<NegOp, kNeg>(table);
   SetLoop<AbsOp, kAbs>(table);
+  for (const Type type : {kF16, kBF16}) {
+    table->unary[type][kNeg] = SignLoop<true>;
+    table->unary[type][kAbs] = SignLoop<false>;
+  }
   SetLoop<SignOp, kSign>(table);
   SetLoop<SquareOp, kSquare>(table);
   SetLoop<SqrtOp, kSqrt>(table);

@@ -23,6 +23,8 @@ v1 = tf.compat.v1
 raw = tf.raw_ops
 v1.disable_eager_execution()
 random = np.random.RandomState(0)
+# Of all sessions: the first one's threads are the process's.
+ONE_THREAD = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
 
 
 def f(*shape):
@@ -82,7 +84,7 @@ def boxes(count):
 
 def encoded(op):
     """What an encoder of TensorFlow makes of a picture."""
-    with tf.Graph().as_default(), v1.Session() as session:
+    with tf.Graph().as_default(), v1.Session(config=ONE_THREAD) as session:
         return np.array(session.run(op(C(smooth(375, 500)))), object)
 
 
@@ -1229,8 +1231,7 @@ def write(build, values, file):
 
 
 def theirs(graph, init, targets):
-    config = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    with v1.Session(graph=graph, config=config) as session:
+    with v1.Session(graph=graph, config=ONE_THREAD) as session:
         session.run(init)
         call = session.make_callable(targets)
         call()
