@@ -42,8 +42,8 @@ TROUPE_FORMULA double PolynomialOf(const double (&c)[kCount], double x) {
 
 }  // namespace internal
 
-/// Dawson's integral, by polynomials fitted to values of 60 digits within 3e-16, as those of the
-/// Fresnel integrals are.
+/// Dawson's integral, by polynomials and quotients of them within 3e-16 of values of 60 digits
+/// (least squares of relative errors at Chebyshev points), as the Fresnel integrals are.
 TROUPE_FORMULA inline double Dawson(double x) {
   using internal::PolynomialOf;
   constexpr double kSmallOver[] = {1.0,

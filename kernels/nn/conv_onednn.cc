@@ -19,8 +19,8 @@ namespace {
 
 using dnnl::memory;
 
-// Multiplications of a piece: some 10 microseconds with AVX-512; some 100 with AMX, as each call of
-// it asks the processor what it has (CPUID), which takes 20 where the machine is virtual.
+// Multiplications of a piece: some 10 microseconds with AVX-512; some 50 with AMX, as each call of
+// it asks the processor what it has (CPUID), which takes 7 on a virtual machine.
 constexpr double kPieceProducts = 1.2e6, kAmxPieceProducts = 4e7;
 
 // Sizes of a convolution as one key.

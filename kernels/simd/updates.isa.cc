@@ -32,32 +32,18 @@ struct Rounded {
   friend bool operator==(Rounded a, Rounded b) { return a.value == b.value; }
 };
 
-using Half = Rounded<simd::TROUPE_ISA::F16>;
-using Bfloat16 = Rounded<simd::TROUPE_ISA::BF16>;
-
-template <>
-inline Half Sqrt(Half x) {
-  return Half(__builtin_sqrtf(x.value));
+// More special than those of any number.
+template <typename H>
+Rounded<H> Sqrt(Rounded<H> x) {
+  return Rounded<H>(__builtin_sqrtf(x.value));
 }
-template <>
-inline Bfloat16 Sqrt(Bfloat16 x) {
-  return Bfloat16(__builtin_sqrtf(x.value));
+template <typename H>
+Rounded<H> Power(Rounded<H> x, Rounded<H> exponent) {
+  return Rounded<H>(__builtin_powf(x.value, exponent.value));
 }
-template <>
-inline Half Power(Half x, Half exponent) {
-  return Half(__builtin_powf(x.value, exponent.value));
-}
-template <>
-inline Bfloat16 Power(Bfloat16 x, Bfloat16 exponent) {
-  return Bfloat16(__builtin_powf(x.value, exponent.value));
-}
-template <>
-inline Half Exp(Half x) {
-  return Half(__builtin_expf(x.value));
-}
-template <>
-inline Bfloat16 Exp(Bfloat16 x) {
-  return Bfloat16(__builtin_expf(x.value));
+template <typename H>
+Rounded<H> Exp(Rounded<H> x) {
+  return Rounded<H>(__builtin_expf(x.value));
 }
 
 }  // namespace
@@ -86,15 +72,19 @@ template <typename T>
 void Fill(UpdateFunctions<T>* functions) {
   functions->add = Add<T>;
   functions->subtract = Subtract<T>;
-  SetRules<T, T>(functions);
+  SetRules<T>(static_cast<UpdateTable<T>*>(functions));
 }
 
 }  // namespace
 
 void FillUpdates(UpdateFunctions<float>* functions) { Fill(functions); }
 void FillUpdates(UpdateFunctions<double>* functions) { Fill(functions); }
-void FillUpdates(UpdateFunctions<half>* functions) { SetRules<Half, half>(functions); }
-void FillUpdates(UpdateFunctions<bfloat16>* functions) { SetRules<Bfloat16, bfloat16>(functions); }
+void FillUpdates(UpdateFunctions<half>* functions) {
+  SetRules<Rounded<simd::TROUPE_ISA::F16>>(static_cast<UpdateTable<half>*>(functions));
+}
+void FillUpdates(UpdateFunctions<bfloat16>* functions) {
+  SetRules<Rounded<simd::TROUPE_ISA::BF16>>(static_cast<UpdateTable<bfloat16>*>(functions));
+}
 
 }  // namespace TROUPE_ISA
 }  // namespace troupe

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 import op_scan
-from op_scan import C, f, i32, p, raw, sparse, tf
+from op_cases import C, f, i32, p, raw, sparse, tf
 
 TYPES = {
     "double": np.float64,
