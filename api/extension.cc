@@ -48,6 +48,11 @@ bool SameSpec(const KernelSpec& a, const KernelSpec& b) {
 
 }  // namespace
 
+Extension& Extension::Kernel(const KernelSpec& spec, KernelFactory factory) {
+  kernels_.push_back({spec, factory});
+  return *this;
+}
+
 /// Checks what an extension has collected, then registers it.
 class ExtensionRegistration {
  public:

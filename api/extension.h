@@ -47,10 +47,7 @@ class Extension {
     return ops_.back();
   }
   /// A kernel, for an op of this extension or one that is there, as REGISTER_KERNEL adds it.
-  Extension& Kernel(KernelSpec spec, KernelFactory factory) {
-    kernels_.push_back({std::move(spec), factory});
-    return *this;
-  }
+  Extension& Kernel(const KernelSpec& spec, KernelFactory factory);
   /// A type of device, as REGISTER_DEVICE adds it.
   Extension& DeviceType(std::string type, std::shared_ptr<DeviceFactory> factory) {
     devices_.emplace_back(std::move(type), std::move(factory));

@@ -6,22 +6,12 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know CUDA 13
 endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
-# What it shares with the CPU's kernels is hidden in libtroupe.so.
-foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants array/data_format
-        array/dynamic_partition array/dynamic_stitch array/gather array/mirror_pad array/one_hot
-        array/pad array/rearrange array/reverse array/scatter_nd array/slice array/split
-        array/strided_slice common/broadcast common/integer_input common/philox fft/fft_ops
-        image/crop_shape image/extract_patches image/projective image/resize_axis image/resize_shape
-        image/suppression linalg/batch linalg/diagonal linalg/diagonal_bands linalg/einsum
-        nn/batch_norm_shape nn/conv_shape nn/conv_windows nn/depthwise_shape nn/dilation_shape
-        nn/pool_shape nn/recurrent_shape nn/volume_patches nn/volume_windows nn/window
-        random/random_shuffle random/random_stream_kernel random/stateless reduce/range_size
-        reduce/reduce_dims sparse/sparse_to_dense state/assign_update state/gather_ops
-        state/scatter_ops state/strided_slice_assign training/update_kernel)
-  list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
-endforeach()
-list(APPEND sources ${PROJECT_SOURCE_DIR}/graph/ops/einsum_equation.cc)
 troupe_extension(troupe_cuda ${sources})
+# What it shares with the CPU's kernels is hidden in libtroupe.so: the linker takes it from here.
+add_library(troupe_shared_with_cuda STATIC EXCLUDE_FROM_ALL
+            $<TARGET_OBJECTS:troupe_graph> $<TARGET_OBJECTS:troupe_kernels>)
+set_target_properties(troupe_shared_with_cuda PROPERTIES LINKER_LANGUAGE CXX)
+troupe_use_precompiled(troupe_cuda troupe_library_headers)
 # The CPU's bits, or its choices: products and sums are rounded one after the other there.
 foreach(exact IN ITEMS colors crop non_max_suppression projective random random_gamma resize)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/${exact}.cu PROPERTIES
@@ -36,6 +26,6 @@ target_compile_options(troupe_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended
 set_target_properties(troupe_cuda PROPERTIES
     OUTPUT_NAME libtroupe_cuda CUDA_STANDARD 20 CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-target_link_libraries(troupe_cuda PRIVATE CUDA::cudart_static Eigen3::Eigen ${CMAKE_DL_LIBS})
+target_link_libraries(troupe_cuda PRIVATE troupe_shared_with_cuda CUDA::cudart_static Eigen3::Eigen ${CMAKE_DL_LIBS})
 target_include_directories(troupe_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 install(TARGETS troupe_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libtroupe)

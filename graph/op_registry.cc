@@ -64,6 +64,33 @@ absl::Status CheckDefault(const OpDef::AttrDef& attr) {
 OpRegistration::OpRegistration() = default;
 OpRegistration::~OpRegistration() = default;
 
+OpDefBuilder::OpDefBuilder(std::string_view name) : name_(name) {}
+OpDefBuilder::OpDefBuilder(const OpDefBuilder&) = default;
+OpDefBuilder::OpDefBuilder(OpDefBuilder&&) noexcept = default;
+OpDefBuilder& OpDefBuilder::operator=(const OpDefBuilder&) = default;
+OpDefBuilder& OpDefBuilder::operator=(OpDefBuilder&&) noexcept = default;
+OpDefBuilder::~OpDefBuilder() = default;
+
+OpDefBuilder& OpDefBuilder::Deprecated(int version, std::string_view explanation) {
+  deprecated_version_ = version;
+  deprecation_ = explanation;
+  return *this;
+}
+
+OpDefBuilder& OpDefBuilder::Doc(std::string_view text) {
+  doc_ = text;
+  return *this;
+}
+
+OpDefBuilder& OpDefBuilder::Add(std::vector<std::string>* list, std::string_view spec) {
+  list->emplace_back(spec);
+  return *this;
+}
+
+internal::OpRegistrar::OpRegistrar(OpDefBuilder& builder) {
+  OpRegistry::Global()->Register(std::move(builder));
+}
+
 OpDefBuilder& OpDefBuilder::Signature(std::string_view text) {
   constexpr std::string_view kArrow = "->";
   auto add = [](const std::string& specs, std::vector<std::string>* list) {

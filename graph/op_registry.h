@@ -43,44 +43,40 @@ struct OpRegistration {
   ~OpRegistration();
 };
 
-/// Collects one op definition as text; parsed when the op is first looked up.
+/// Collects one op definition as text; parsed when the op is first looked up. What is large is not
+/// inline, for every file of ops would compile it again.
 class OpDefBuilder {
  public:
-  explicit OpDefBuilder(std::string name) : name_(std::move(name)) {}
+  explicit OpDefBuilder(std::string_view name);
+  OpDefBuilder(const OpDefBuilder&);
+  OpDefBuilder(OpDefBuilder&&) noexcept;
+  OpDefBuilder& operator=(const OpDefBuilder&);
+  OpDefBuilder& operator=(OpDefBuilder&&) noexcept;
+  ~OpDefBuilder();
 
   OpDefBuilder& Signature(std::string_view text);
-  OpDefBuilder& Input(std::string spec) { return Add(&inputs_, std::move(spec)); }
-  OpDefBuilder& Output(std::string spec) { return Add(&outputs_, std::move(spec)); }
-  OpDefBuilder& Attr(std::string spec) { return Add(&attrs_, std::move(spec)); }
+  OpDefBuilder& Input(std::string_view spec) { return Add(&inputs_, spec); }
+  OpDefBuilder& Output(std::string_view spec) { return Add(&outputs_, spec); }
+  OpDefBuilder& Attr(std::string_view spec) { return Add(&attrs_, spec); }
   OpDefBuilder& SetIsStateful() { return Set(&stateful_); }
   OpDefBuilder& SetIsCommutative() { return Set(&commutative_); }
   OpDefBuilder& SetIsAggregate() { return Set(&aggregate_); }
   OpDefBuilder& SetAllowsUninitializedInput() { return Set(&allows_uninitialized_); }
   OpDefBuilder& SetIsDistributedCommunication() { return Set(&distributed_); }
-  OpDefBuilder& Deprecated(int version, std::string explanation) {
-    deprecated_version_ = version;
-    deprecation_ = std::move(explanation);
-    return *this;
-  }
+  OpDefBuilder& Deprecated(int version, std::string_view explanation);
   OpDefBuilder& SetShapeFn(ShapeFn fn) {
     shape_fn_ = fn;
     return *this;
   }
   /// First sentence: what it computes; then shapes and meanings of inputs and outputs.
-  OpDefBuilder& Doc(std::string text) {
-    doc_ = std::move(text);
-    return *this;
-  }
+  OpDefBuilder& Doc(std::string_view text);
 
   const std::string& name() const { return name_; }
   /// Parses the specifications. InvalidArgument quotes the specification that is wrong.
   absl::Status Build(OpRegistration* registration) const;
 
  private:
-  OpDefBuilder& Add(std::vector<std::string>* list, std::string spec) {
-    list->push_back(std::move(spec));
-    return *this;
-  }
+  OpDefBuilder& Add(std::vector<std::string>* list, std::string_view spec);
   OpDefBuilder& Set(bool* flag) {
     *flag = true;
     return *this;
@@ -118,9 +114,7 @@ class OpRegistry {
 
 namespace internal {
 struct OpRegistrar {
-  OpRegistrar(OpDefBuilder& builder) {  // NOLINT: conversion is the point
-    OpRegistry::Global()->Register(std::move(builder));
-  }
+  OpRegistrar(OpDefBuilder& builder);                            // NOLINT: conversion is the point
   OpRegistrar(OpDefBuilder&& builder) : OpRegistrar(builder) {}  // NOLINT: the same
 };
 }  // namespace internal

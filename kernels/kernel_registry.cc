@@ -118,6 +118,42 @@ struct KernelRegistry::Impl {
 
 KernelRegistry::KernelRegistry() : impl_(new Impl) {}
 
+KernelSpec::KernelSpec(std::string_view op_name) : op(op_name) {}
+KernelSpec::KernelSpec(const KernelSpec&) = default;
+KernelSpec::KernelSpec(KernelSpec&&) noexcept = default;
+KernelSpec& KernelSpec::operator=(const KernelSpec&) = default;
+KernelSpec& KernelSpec::operator=(KernelSpec&&) noexcept = default;
+KernelSpec::~KernelSpec() = default;
+
+KernelSpec& KernelSpec::Device(std::string_view type) {
+  device_type = type;
+  return *this;
+}
+
+KernelSpec& KernelSpec::Types(std::string_view attr, absl::Span<const ElementType> types) {
+  constraints.emplace_back(attr, std::vector<ElementType>(types.begin(), types.end()));
+  return *this;
+}
+
+KernelSpec& KernelSpec::HostMemory(std::string_view argument) {
+  host_arguments.emplace_back(argument);
+  return *this;
+}
+
+KernelSpec& KernelSpec::Cost(KernelCost c) {
+  cost = c;
+  return *this;
+}
+
+KernelSpec& KernelSpec::Priority(int p) {
+  priority = p;
+  return *this;
+}
+
+internal::KernelRegistrar::KernelRegistrar(const KernelSpec& spec, KernelFactory factory) {
+  KernelRegistry::Global()->Register(spec, factory);
+}
+
 KernelRegistry* KernelRegistry::Global() {
   static auto* registry = new KernelRegistry;
   return registry;

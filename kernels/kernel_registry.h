@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "devices/element_type.h"
 #include "devices/export.h"
 #include "graph/op_registry.h"
@@ -31,35 +32,27 @@ enum class KernelCost : uint8_t {
   kExpensive,  ///< Worth another thread even before it is measured (products, convolutions).
 };
 
-/// One registration: an op, a device type, the element types it serves.
+/// One registration: an op, a device type, the element types it serves. Nothing of it is inline,
+/// for every kernel's file would compile it again.
 struct KernelSpec {
-  explicit KernelSpec(std::string op_name) : op(std::move(op_name)) {}
-  KernelSpec& Device(std::string type) {
-    device_type = std::move(type);
-    return *this;
-  }
+  explicit KernelSpec(std::string_view op_name);
+  KernelSpec(const KernelSpec&);
+  KernelSpec(KernelSpec&&) noexcept;
+  KernelSpec& operator=(const KernelSpec&);
+  KernelSpec& operator=(KernelSpec&&) noexcept;
+  ~KernelSpec();
+
+  KernelSpec& Device(std::string_view type);
   /// Only nodes whose type attribute `attr` is one of `types` (for list(type): all of them are).
   /// Several constraints must all hold.
-  KernelSpec& Types(std::string attr, std::vector<ElementType> types) {
-    constraints.emplace_back(std::move(attr), std::move(types));
-    return *this;
-  }
+  KernelSpec& Types(std::string_view attr, absl::Span<const ElementType> types);
   /// An argument (input or output) that lives in host memory on a device that has a memory of its
   /// own. What is no plain bytes lives there anyway. A kernel of which all
   /// arguments do runs on the host, like one of the CPU.
-  KernelSpec& HostMemory(std::string argument) {
-    host_arguments.push_back(std::move(argument));
-    return *this;
-  }
-  KernelSpec& Cost(KernelCost c) {
-    cost = c;
-    return *this;
-  }
+  KernelSpec& HostMemory(std::string_view argument);
+  KernelSpec& Cost(KernelCost c);
   /// Chosen over others that fit as well.
-  KernelSpec& Priority(int p) {
-    priority = p;
-    return *this;
-  }
+  KernelSpec& Priority(int p);
 
   std::string op;
   std::string device_type = "CPU";
@@ -95,9 +88,7 @@ class KernelRegistry {
 
 namespace internal {
 struct KernelRegistrar {
-  KernelRegistrar(KernelSpec spec, KernelFactory factory) {
-    KernelRegistry::Global()->Register(std::move(spec), factory);
-  }
+  KernelRegistrar(const KernelSpec& spec, KernelFactory factory);
 };
 }  // namespace internal
 

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-inline KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
+KernelSpec Cheap(const char* op);
 
 namespace internal {
 
@@ -51,13 +51,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAttrKernel(absl::Status (*)(KernelCo
 
 struct KernelsRegistrar {
   KernelsRegistrar(KernelSpec spec, KernelFactory factory,
-                   std::initializer_list<const char*> others) {
-    KernelRegistry::Global()->Register(spec, factory);
-    for (const char* op : others) {
-      spec.op = op;
-      KernelRegistry::Global()->Register(spec, factory);
-    }
-  }
+                   std::initializer_list<const char*> others);
 };
 
 }  // namespace internal
