@@ -1,6 +1,7 @@
 # Precompiled headers: parsing other people's headers is most of what compiling a file costs. They
 # hold nothing of Troupe's own, so a changed header recompiles only the files that include it, and
-# rooms cannot see one another through them. Every file still includes what it uses: the debug preset
+# rooms cannot see one another through them. The tests of the API and the examples are the exception:
+# most include all of it. Every file still includes what it uses: the debug preset
 # (CMAKE_DISABLE_PRECOMPILE_HEADERS) builds without them.
 
 set(troupe_precompiled_headers

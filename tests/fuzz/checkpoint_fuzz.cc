@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   disk.Put("/d/m.data-00000-of-00001", bytes.substr(index_size));
   const auto reader = troupe::OpenCheckpoint(&disk, "/d/m");
   if (!reader.ok()) return 0;
-  troupe::NamedTensors tensors;
+  troupe::TensorsByName tensors;
   for (const auto& [name, tensor] : (*reader)->tensors()) {
     const absl::StatusOr<Tensor> read = (*reader)->Read(name);
     if (read.ok() && !name.empty()) tensors[name] = *read;

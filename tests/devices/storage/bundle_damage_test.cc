@@ -19,9 +19,9 @@ const char kIndex[] = "/d/model.index";
 const char kData[] = "/d/model.data-00000-of-00001";
 
 TEST(BundleDamage, IsFoundInEveryByte) {
-  const NamedTensors tensors = {{"a", Tensor::Vector<float>({1, 2, 3})},
-                                {"b", Tensor::Vector<bool>({true, false})},
-                                {"s", Tensor::Vector<std::string>({"", "one", "two"})}};
+  const TensorsByName tensors = {{"a", Tensor::Vector<float>({1, 2, 3})},
+                                 {"b", Tensor::Vector<bool>({true, false})},
+                                 {"s", Tensor::Vector<std::string>({"", "one", "two"})}};
   SimulatedDisk good;
   ASSERT_TRUE(WriteBundle(&good, "/d/model", tensors).ok());
   for (const char* file : {kIndex, kData}) {

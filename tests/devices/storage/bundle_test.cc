@@ -39,7 +39,7 @@ TensorSlice Rows(int64_t begin, int64_t count) {
 
 TEST(Bundle, HoldsEveryType) {
   SimulatedDisk disk;
-  const NamedTensors tensors = EveryType();
+  const TensorsByName tensors = EveryType();
   ASSERT_EQ(tensors.size(), 25 * 3 + 1);
   ASSERT_TRUE(WriteBundle(&disk, "/d/model", tensors).ok());
   EXPECT_THAT(disk.Files(), ElementsAre("/d/model.data-00000-of-00001", "/d/model.index"));
@@ -85,7 +85,7 @@ TEST(Bundle, PutsSlicesTogether) {
   const auto writer = NewWriter(&disk, "/d/model");
   for (const auto& [begin, count] :
        std::vector<std::pair<int64_t, int64_t>>{{4, 6}, {0, 1}, {1, 3}}) {
-    for (const auto& [name, whole] : NamedTensors{{"numbers", numbers}, {"strings", strings}}) {
+    for (const auto& [name, whole] : TensorsByName{{"numbers", numbers}, {"strings", strings}}) {
       const Tensor part = whole.Slice(begin, begin + count);
       ASSERT_TRUE(writer->AddSlice(name, whole.shape(), Rows(begin, count), part).ok());
     }
@@ -180,12 +180,12 @@ TEST(BundleWriter, LeavesNothingUnlessItFinishes) {
 
 TEST(BundleWriter, ReplacesACheckpointThatStaysReadable) {
   SimulatedDisk disk;
-  NamedTensors old = {{"a", Tensor::Scalar(0)}};
+  TensorsByName old = {{"a", Tensor::Scalar(0)}};
   ASSERT_TRUE(WriteBundle(&disk, "/d/model", old).ok());
   ASSERT_TRUE(WriteBundle(&disk, "/d/model-other", old).ok());
   for (int round = 1; round < 5; ++round) {
     const auto reader = Open(&disk, "/d/model");
-    const NamedTensors next = {{"a", Tensor::Scalar(round)}, {"b", Tensor::Scalar("x")}};
+    const TensorsByName next = {{"a", Tensor::Scalar(round)}, {"b", Tensor::Scalar("x")}};
     ASSERT_TRUE(WriteBundle(&disk, "/d/model", next).ok());
     EXPECT_EQ(Difference(*Open(&disk, "/d/model"), next), "");
     EXPECT_EQ(disk.Files().size(), 4u) << "the old data are gone";
@@ -212,7 +212,7 @@ TEST(Bundle, NamesWhatIsMissing) {
 TEST(MergeBundles, MakesOneOfSeveral) {
   SimulatedDisk disk;
   const Tensor whole = RandomTensor(ElementType::kInt64, Shape({8, 3}), 1);
-  NamedTensors want = {{"whole", whole}};
+  TensorsByName want = {{"whole", whole}};
   std::vector<std::string> parts;
   for (int i = 0; i < 4; ++i) {
     parts.push_back(StrCat("/d/temp/part-", i));

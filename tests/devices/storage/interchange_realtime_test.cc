@@ -34,7 +34,7 @@ class Interchange : public testing::Test {
 
   std::string In(const std::string& name) { return folder_ + "/" + name; }
 
-  void WriteExpected(const std::map<std::string, NamedTensors>& checkpoints) {
+  void WriteExpected(const std::map<std::string, TensorsByName>& checkpoints) {
     const auto writer = RecordWriter::Create(files_.get(), In("expected.tfrecord"));
     for (const auto& [prefix, tensors] : checkpoints) {
       for (const auto& [name, tensor] : tensors) {
@@ -52,7 +52,7 @@ class Interchange : public testing::Test {
 };
 
 TEST_F(Interchange, TensorFlowReadsOurFiles) {
-  std::map<std::string, NamedTensors> checkpoints;
+  std::map<std::string, TensorsByName> checkpoints;
   checkpoints["plain"] = EveryType();
   // Many tensors, so that the table has several blocks; written twice: the second time beside the
   // first.

@@ -28,7 +28,7 @@ constexpr Fault kFaults[] = {Fault::kPowerBefore, Fault::kPowerMiddle, Fault::kP
                              Fault::kDiskFull, Fault::kReadOnly};
 
 // What was saved in a step.
-NamedTensors Values(int step) {
+TensorsByName Values(int step) {
   return {{"weights", RandomTensor(ElementType::kFloat, Shape({40, 10}), step)},
           {"names", RandomTensor(ElementType::kString, Shape({9}), step)},
           {"step", Tensor::Scalar(int64_t{step})}};

@@ -21,8 +21,8 @@ namespace troupe {
 namespace {
 
 // By checkpoint, then by name.
-std::map<std::string, NamedTensors> Expected(FileSystem* files) {
-  std::map<std::string, NamedTensors> expected;
+std::map<std::string, TensorsByName> Expected(FileSystem* files) {
+  std::map<std::string, TensorsByName> expected;
   const auto reader = RecordReader::Open(files, TestData("expected.tfrecord"));
   EXPECT_TRUE(reader.ok()) << reader.status();
   std::string record;
@@ -38,7 +38,7 @@ std::map<std::string, NamedTensors> Expected(FileSystem* files) {
 
 TEST(Recorded, CheckpointsAreRead) {
   const auto files = NewLocalFileSystem();
-  std::map<std::string, NamedTensors> expected = Expected(files.get());
+  std::map<std::string, TensorsByName> expected = Expected(files.get());
   ASSERT_EQ(expected.size(), 5u);
   // Names with parts, types, and how many tensors there are at least.
   const std::map<std::string, size_t> kCounts = {
@@ -64,7 +64,7 @@ TEST(Recorded, CheckpointsAreRead) {
 
 TEST(Recorded, SlicesAreRead) {
   const auto files = NewLocalFileSystem();
-  std::map<std::string, NamedTensors> expected = Expected(files.get());
+  std::map<std::string, TensorsByName> expected = Expected(files.get());
   for (const std::string prefix : {"sharded", "v1-*-of-00002"}) {
     const auto reader = OpenCheckpoint(files.get(), TestData(prefix));
     EXPECT_GT((*(*reader)->Find("rows"))->slices.size(), 1u);

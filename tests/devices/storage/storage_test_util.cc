@@ -42,8 +42,8 @@ Tensor RandomTensor(ElementType type, const Shape& shape, uint64_t seed) {
   return tensor;
 }
 
-NamedTensors EveryType() {
-  NamedTensors tensors;
+TensorsByName EveryType() {
+  TensorsByName tensors;
   for (int type = 1; type < kRefOffset; ++type) {
     const auto element = static_cast<ElementType>(type);
     if (ElementSize(element) == 0 || element == ElementType::kResource ||
@@ -60,14 +60,14 @@ NamedTensors EveryType() {
 }
 
 absl::Status WriteBundle(FileSystem* file_system, const std::string& prefix,
-                         const NamedTensors& tensors) {
+                         const TensorsByName& tensors) {
   TROUPE_ASSIGN_OR_RETURN(const auto writer,
                           BundleWriter::Create(file_system, prefix, {true, "test"}));
   for (const auto& [name, tensor] : tensors) TROUPE_RETURN_IF_ERROR(writer->Add(name, tensor));
   return writer->Finish();
 }
 
-std::string Difference(const CheckpointReader& reader, const NamedTensors& want) {
+std::string Difference(const CheckpointReader& reader, const TensorsByName& want) {
   if (reader.tensors().size() != want.size()) {
     return StrCat("got ", reader.tensors().size(), " tensors, want ", want.size());
   }

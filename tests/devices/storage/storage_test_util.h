@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-using NamedTensors = std::map<std::string, Tensor>;
+using TensorsByName = std::map<std::string, Tensor>;
 
 /// Same type, shape and bits. Says how they differ, or is empty.
 std::string Difference(const Tensor& got, const Tensor& want);
@@ -22,13 +22,13 @@ std::string Difference(const Tensor& got, const Tensor& want);
 Tensor RandomTensor(ElementType type, const Shape& shape, uint64_t seed);
 
 /// A tensor of every type that a checkpoint holds, scalars, empty ones and strings of all kinds.
-NamedTensors EveryType();
+TensorsByName EveryType();
 
 /// Writes all as a bundle, synced.
 absl::Status WriteBundle(FileSystem* file_system, const std::string& prefix,
-                         const NamedTensors& tensors);
+                         const TensorsByName& tensors);
 /// That a checkpoint has these tensors and no others. Says how they differ, or is empty.
-std::string Difference(const CheckpointReader& reader, const NamedTensors& want);
+std::string Difference(const CheckpointReader& reader, const TensorsByName& want);
 
 /// Calls `f` with `bytes` in which one byte was changed, for each byte and several changes, and
 /// with each beginning of it. `what` says which one it is.

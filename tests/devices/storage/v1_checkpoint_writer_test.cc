@@ -36,7 +36,7 @@ TEST(V1CheckpointWriter, WritesWhatTensorFlowWrites) {
 TEST(V1CheckpointWriter, EveryTypeComesBack) {
   const auto files = NewLocalFileSystem();
   auto writer = *V1CheckpointWriter::Create(files.get(), Path("types"));
-  NamedTensors kept;
+  TensorsByName kept;
   for (const auto& [name, tensor] : EveryType()) {
     const absl::Status added = writer->Add(name, tensor);
     if (absl::IsUnimplemented(added)) continue;
