@@ -241,5 +241,6 @@ void RunProductHere(const GemmProblem<T>& problem) {
 }
 template void RunProductHere<float>(const GemmProblem<float>&);
 template void RunProductHere<double>(const GemmProblem<double>&);
+template void RunProductHere<uint32_t>(const GemmProblem<uint32_t>&);
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ template <typename T>
 absl::Status RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
                          absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers);
 
-/// On the calling thread alone. T is float or double.
+/// On the calling thread alone. T is float, double or uint32_t.
 template <typename T>
 void RunProductHere(const GemmProblem<T>& problem);
 

@@ -1,18 +1,13 @@
-// Convolutions by loops, for types without a library. The innermost loop runs over the output's
-// depth, where both the filter and the result are contiguous.
+// Convolutions of several groups by loops, for types without a library. The innermost loop runs
+// over the output's depth, where both the filter and the result are contiguous.
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
+#include "kernels/nn/conv_loops.h"
 #include "kernels/nn/conv_shape.h"
 
 namespace troupe {
 namespace {
-
-// Integers wrap.
-template <typename T>
-using Term = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
-                                         std::type_identity<T>>::type;
 
 template <typename T>
 void AddScaled(T x, const T* in, int64_t n, T* out) {
@@ -28,37 +23,6 @@ T Dot(const T* a, const T* b, int64_t n) {
   U sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += static_cast<U>(a[i]) * static_cast<U>(b[i]);
   return static_cast<T>(sum);
-}
-
-// Calls `visit(input pixel of the image, element of the window)` for the elements of the window at
-// an output pixel of the image that lie inside the input. Pixels are numbered row by row.
-template <typename Visit>
-void ForWindow(const ConvShape& s, int64_t pixel, Visit visit) {
-  const auto at = [](const Window& w, int64_t position, int64_t element) {
-    return position * w.stride - w.pad_before + element * w.dilation;
-  };
-  const int64_t column = pixel % s.columns.output;
-  const int64_t row = pixel / s.columns.output % s.rows.output;
-  const int64_t plane = pixel / s.columns.output / s.rows.output;
-  for (int64_t p = 0; p < s.planes.size; ++p) {
-    const int64_t z = at(s.planes, plane, p);
-    if (z < 0 || z >= s.planes.input) continue;
-    for (int64_t r = 0; r < s.rows.size; ++r) {
-      const int64_t y = at(s.rows, row, r);
-      if (y < 0 || y >= s.rows.input) continue;
-      for (int64_t c = 0; c < s.columns.size; ++c) {
-        const int64_t x = at(s.columns, column, c);
-        if (x < 0 || x >= s.columns.input) continue;
-        visit((z * s.rows.input + y) * s.columns.input + x,
-              (p * s.rows.size + r) * s.columns.size + c);
-      }
-    }
-  }
-}
-
-int64_t InputPixels(const ConvShape& s) { return s.planes.input * s.rows.input * s.columns.input; }
-int64_t OutputPixels(const ConvShape& s) {
-  return s.planes.output * s.rows.output * s.columns.output;
 }
 
 // What one element of the window adds: a pixel of depth in_depth, times its part of the filter, to
@@ -113,8 +77,8 @@ void AddToFilter(const ConvShape& s, const T* in, const T* out, T* filter) {
 template <typename T>
 void DirectConvForward(KernelContext& ctx, const ConvShape& s, const T* input, const T* filter,
                        T* output) {
-  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
-  const int64_t image_size = InputPixels(s) * s.in_depth;
+  const int64_t pixels = s.output_pixels(), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = s.input_pixels() * s.in_depth;
   ctx.ParallelFor(s.batch * pixels,
                   KernelContext::GrainFor(s.image_products() / static_cast<double>(pixels)),
                   [&](int64_t begin, int64_t end) {
@@ -132,8 +96,8 @@ void DirectConvForward(KernelContext& ctx, const ConvShape& s, const T* input, c
 template <typename T>
 void DirectConvBackwardInput(KernelContext& ctx, const ConvShape& s, const T* filter,
                              const T* output_gradient, T* input_gradient) {
-  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
-  const int64_t image_size = InputPixels(s) * s.in_depth;
+  const int64_t pixels = s.output_pixels(), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = s.input_pixels() * s.in_depth;
   ctx.ParallelFor(s.batch, KernelContext::GrainFor(s.image_products()),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t n = begin; n < end; ++n) {
@@ -152,8 +116,8 @@ void DirectConvBackwardInput(KernelContext& ctx, const ConvShape& s, const T* fi
 template <typename T>
 void DirectConvBackwardFilter(KernelContext& ctx, const ConvShape& s, const T* input,
                               const T* output_gradient, T* filter_gradient) {
-  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
-  const int64_t image_size = InputPixels(s) * s.in_depth;
+  const int64_t pixels = s.output_pixels(), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = s.input_pixels() * s.in_depth;
   const int64_t rows = s.planes.size * s.rows.size;
   const double row_ns =
       s.image_products() * static_cast<double>(s.batch) / static_cast<double>(rows);

@@ -66,13 +66,17 @@ void ConvEngine::RunDirect(KernelContext& ctx, const ConvShape& shape, const Ten
   const T* x = a.unchecked_data<T>();
   const T* y = b.unchecked_data<T>();
   T* z = out->mutable_data<T>();
+  const bool one_group = shape.groups == 1;
   switch (op_) {
     case ConvOp::kForward:
-      return DirectConvForward(ctx, shape, x, y, z);
+      return one_group ? PatchConvForward(ctx, shape, x, y, z)
+                       : DirectConvForward(ctx, shape, x, y, z);
     case ConvOp::kBackwardInput:
-      return DirectConvBackwardInput(ctx, shape, x, y, z);
+      return one_group ? PatchConvBackwardInput(ctx, shape, x, y, z)
+                       : DirectConvBackwardInput(ctx, shape, x, y, z);
     case ConvOp::kBackwardFilter:
-      return DirectConvBackwardFilter(ctx, shape, x, y, z);
+      return one_group ? PatchConvBackwardFilter(ctx, shape, x, y, z)
+                       : DirectConvBackwardFilter(ctx, shape, x, y, z);
   }
 }
 

@@ -25,16 +25,15 @@ struct ConvShape {
   bool channels_first = false;  ///< Images are NCHW, else NHWC. Filters are the same in both.
 
   int64_t filter_depth() const { return in_depth / groups; }
-  int64_t input_elements() const {
-    return batch * planes.input * rows.input * columns.input * in_depth;
-  }
-  int64_t output_elements() const {
-    return batch * planes.output * rows.output * columns.output * out_depth;
-  }
+  /// Of one image.
+  int64_t input_pixels() const { return planes.input * rows.input * columns.input; }
+  int64_t output_pixels() const { return planes.output * rows.output * columns.output; }
+  int64_t window_pixels() const { return planes.size * rows.size * columns.size; }
+  int64_t input_elements() const { return batch * input_pixels() * in_depth; }
+  int64_t output_elements() const { return batch * output_pixels() * out_depth; }
   /// Multiplications of one image.
   double image_products() const {
-    return static_cast<double>(planes.output * rows.output * columns.output) *
-           static_cast<double>(planes.size * rows.size * columns.size) *
+    return static_cast<double>(output_pixels()) * static_cast<double>(window_pixels()) *
            static_cast<double>(filter_depth() * out_depth);
   }
   Shape filter_shape() const {
@@ -178,7 +177,7 @@ bool DepthwiseConvPays(ConvOp op, const ConvShape& shape, ElementType type);
 absl::Status DepthwiseConv(KernelContext& ctx, ConvOp op, const ConvShape& shape, const Tensor& in,
                            const Tensor& filter, Tensor* out);
 
-/// Any type, by loops. T is double or int32_t.
+/// By loops. T is double or int32_t, for these and the next three.
 template <typename T>
 void DirectConvForward(KernelContext& ctx, const ConvShape& shape, const T* input, const T* filter,
                        T* output);
@@ -188,6 +187,17 @@ void DirectConvBackwardInput(KernelContext& ctx, const ConvShape& shape, const T
 template <typename T>
 void DirectConvBackwardFilter(KernelContext& ctx, const ConvShape& shape, const T* input,
                               const T* output_gradient, T* filter_gradient);
+
+/// One group, by products of the matrix of what the windows see, made a block at a time.
+template <typename T>
+void PatchConvForward(KernelContext& ctx, const ConvShape& shape, const T* input, const T* filter,
+                      T* output);
+template <typename T>
+void PatchConvBackwardInput(KernelContext& ctx, const ConvShape& shape, const T* filter,
+                            const T* output_gradient, T* input_gradient);
+template <typename T>
+void PatchConvBackwardFilter(KernelContext& ctx, const ConvShape& shape, const T* input,
+                             const T* output_gradient, T* filter_gradient);
 
 }  // namespace troupe
 

@@ -280,6 +280,17 @@ TEST(Conv2DTest, GradientOfTheFilter) {
   }
 }
 
+TEST(Conv2DTest, ManyBlocksOfPatches) {
+  for (const ConvCase& c : {ConvCase{{3, 37, 41, 24}, {3, 3, 24, 20}},
+                            ConvCase{{2, 45, 50, 30}, {5, 4, 30, 17}, {2, 1}}}) {
+    SCOPED_TRACE(Name(c));
+    TestForward(c, ElementType::kInt32);
+    TestForward(c, ElementType::kDouble);
+    TestInputGradient(c, ElementType::kDouble);
+    TestFilterGradient(c, ElementType::kDouble);
+  }
+}
+
 TEST(Conv2DTest, SameBitsWithTwoThreads) {
   const ConvCase cases[] = {{{37, 20, 20, 1}, {6, 6, 1, 6}},
                             {{41, 14, 14, 6}, {5, 5, 6, 12}, {2, 2}},
@@ -287,11 +298,9 @@ TEST(Conv2DTest, SameBitsWithTwoThreads) {
   std::vector<ConvCase> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(kFewImages), std::end(kFewImages));
   for (const ConvCase& c : all) {
-    for (int i = 0; i < 9; ++i) {
+    for (int i = 0; i < 12; ++i) {
       const int which = i % 3;
-      const ElementType type = i < 3   ? ElementType::kFloat
-                               : i < 6 ? ElementType::kHalf
-                                       : ElementType::kBfloat16;
+      const ElementType type = kFloatTypes[i / 3];
       SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
       const Tensor input = RandomTensor(type, c.input, -1, 1, 1);
       const Tensor filter = RandomTensor(type, c.filter, -1, 1, 2);
