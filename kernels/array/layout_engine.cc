@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/common/switch_number.h"
+#include "kernels/simd/independent.h"
 
 namespace troupe {
 namespace {
@@ -79,8 +80,76 @@ class Border {
 
 }  // namespace
 
+namespace {
+
+constexpr int64_t kMostSingle = 16;
+
+/// Whether each of few columns is a part: they are moved together, not one after the other through
+/// all rows.
+template <typename Data>
+bool AreSingle(int64_t width, absl::Span<const Columns<Data>> parts) {
+  return width > 1 && width <= kMostSingle && static_cast<int64_t>(parts.size()) == width &&
+         std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.count == 1; });
+}
+
+/// Rows [begin, end) of a matrix of `kWidth` columns.
+template <int kWidth, typename T>
+void CutRows(const T* matrix, int64_t begin, int64_t end, T* const* parts) {
+  T* columns[kWidth];
+  std::copy_n(parts, kWidth, columns);
+  TROUPE_INDEPENDENT
+  for (int64_t r = begin; r < end; ++r) {
+    for (int c = 0; c < kWidth; ++c) columns[c][r] = matrix[r * kWidth + c];
+  }
+}
+
+template <int kWidth, typename T>
+void JoinRows(T* matrix, int64_t begin, int64_t end, const T* const* parts) {
+  const T* columns[kWidth];
+  std::copy_n(parts, kWidth, columns);
+  TROUPE_INDEPENDENT
+  for (int64_t r = begin; r < end; ++r) {
+    for (int c = 0; c < kWidth; ++c) matrix[r * kWidth + c] = columns[c][r];
+  }
+}
+
+/// Calls `move(begin, end, pointers to the parts)` for blocks of rows that fit into the first-level
+/// cache.
+template <typename T, typename Data, typename F>
+void ForRows(KernelContext& ctx, int64_t rows, int64_t width, absl::Span<const Columns<Data>> parts,
+             F move) {
+  using Element = std::conditional_t<std::is_const_v<Data>, const T, T>;
+  Element* columns[kMostSingle];
+  for (int64_t c = 0; c < width; ++c) columns[c] = static_cast<Element*>(parts[c].data);
+  constexpr int64_t kBlock = 256;
+  const double block_ns = 0.3 * static_cast<double>(kBlock * width);
+  ctx.ParallelFor((rows + kBlock - 1) / kBlock, KernelContext::GrainFor(block_ns),
+                  [&](int64_t first, int64_t last) {
+                    for (int64_t i = first; i < last; ++i) {
+                      move(i * kBlock, std::min(rows, (i + 1) * kBlock), columns);
+                    }
+                  });
+}
+
+}  // namespace
+
 void JoinColumns(KernelContext& ctx, ElementType type, int64_t rows, int64_t width, void* matrix,
                  absl::Span<const Columns<const void>> parts) {
+  if (AreSingle(width, parts)) {
+    (void)SwitchBySize(type, [&]<typename T>() {
+      T* const to = static_cast<T*>(matrix);
+      ForRows<T>(ctx, rows, width, parts, [&](int64_t begin, int64_t end, const T* const* columns) {
+        if (width == 2) return JoinRows<2>(to, begin, end, columns);
+        if (width == 3) return JoinRows<3>(to, begin, end, columns);
+        if (width == 4) return JoinRows<4>(to, begin, end, columns);
+        for (int64_t c = 0; c < width; ++c) {
+          for (int64_t r = begin; r < end; ++r) to[r * width + c] = columns[c][r];
+        }
+      });
+      return absl::OkStatus();
+    });
+    return;
+  }
   for (const Columns<const void>& part : parts) {
     CopyRuns(ctx, type, rows, part.count, ElementAt(type, matrix, part.begin), width, part.data,
              part.count);
@@ -89,6 +158,21 @@ void JoinColumns(KernelContext& ctx, ElementType type, int64_t rows, int64_t wid
 
 void CutColumns(KernelContext& ctx, ElementType type, int64_t rows, int64_t width,
                 const void* matrix, absl::Span<const Columns<void>> parts) {
+  if (AreSingle(width, parts)) {
+    (void)SwitchBySize(type, [&]<typename T>() {
+      const T* const from = static_cast<const T*>(matrix);
+      ForRows<T>(ctx, rows, width, parts, [&](int64_t begin, int64_t end, T* const* columns) {
+        if (width == 2) return CutRows<2>(from, begin, end, columns);
+        if (width == 3) return CutRows<3>(from, begin, end, columns);
+        if (width == 4) return CutRows<4>(from, begin, end, columns);
+        for (int64_t c = 0; c < width; ++c) {
+          for (int64_t r = begin; r < end; ++r) columns[c][r] = from[r * width + c];
+        }
+      });
+      return absl::OkStatus();
+    });
+    return;
+  }
   for (const Columns<void>& part : parts) {
     CopyRuns(ctx, type, rows, part.count, part.data, part.count,
              ElementAt(type, matrix, part.begin), width);
@@ -194,12 +278,17 @@ absl::Status MoveBlocks(KernelContext& ctx, const SpaceBlocks& blocks, bool to_b
 
 absl::Status AddMirrored(KernelContext& ctx, absl::Span<const Mirror> mirrors, int64_t skipped,
                          const Tensor& in, Tensor* out) {
-  const int rank = in.rank();
-  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  if (in.num_elements() == 0) return absl::OkStatus();
+  // The last dimensions that are not padded are runs of elements.
+  size_t rank = mirrors.size();
+  int64_t run = 1;
+  for (; rank > 0 && mirrors[rank - 1].before == 0 && mirrors[rank - 1].after == 0; --rank) {
+    run *= mirrors[rank - 1].inside;
+  }
   // For each place of each dimension where its element is added.
   const DimVector strides = RowMajorStrides(out->shape().dims());
   absl::InlinedVector<std::vector<int64_t>, 8> offset_of(rank);
-  for (int d = 0; d < rank; ++d) {
+  for (size_t d = 0; d < rank; ++d) {
     const auto& [before, inside, after] = mirrors[d];
     for (int64_t i = -before; i < inside + after; ++i) {
       const int64_t shown = i < 0        ? -i - 1 + skipped
@@ -208,20 +297,31 @@ absl::Status AddMirrored(KernelContext& ctx, absl::Span<const Mirror> mirrors, i
       offset_of[d].push_back(shown * strides[d]);
     }
   }
+  if (rank == 0) {
+    CopyElements(in.type(), out->mutable_raw_data(), in.raw_data(), run);
+    return absl::OkStatus();
+  }
+  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
   return SwitchNumber(in.type(), [&]<typename T>() {
+    // Integers wrap.
+    using Term = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::type_identity<T>>::type;
     const T* from = in.unchecked_data<T>();
-    T* to = out->mutable_data<T>();
+    const T* const end = from + in.num_elements();
+    T* const to = out->mutable_data<T>();
     DimVector at(rank, 0);
-    for (int64_t i = 0; i < in.num_elements(); ++i) {
+    while (from < end) {
       int64_t offset = 0;
-      for (int d = 0; d < rank; ++d) offset += offset_of[d][at[d]];
-      if constexpr (std::is_integral_v<T>) {  // Wraps around.
-        to[offset] =
-            static_cast<T>(static_cast<uint64_t>(to[offset]) + static_cast<uint64_t>(from[i]));
-      } else {
-        to[offset] = T(to[offset] + from[i]);
+      for (size_t d = 0; d + 1 < rank; ++d) offset += offset_of[d][at[d]];
+      for (const int64_t inner : offset_of[rank - 1]) {
+        T* const sum = to + offset + inner;
+        TROUPE_INDEPENDENT
+        for (int64_t i = 0; i < run; ++i) {
+          sum[i] = static_cast<T>(static_cast<Term>(sum[i]) + static_cast<Term>(from[i]));
+        }
+        from += run;
       }
-      for (int d = rank - 1; d >= 0 && ++at[d] == in.dim(d); --d) at[d] = 0;
+      for (size_t d = rank - 1; d-- > 0 && ++at[d] == in.dim(static_cast<int>(d));) at[d] = 0;
     }
     return absl::OkStatus();
   });

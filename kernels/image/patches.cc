@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/philox.h"
@@ -51,6 +52,26 @@ struct GlimpseShape {
   int64_t image_size() const { return height * width * channels; }
   int64_t glimpse_size() const { return rows * columns * channels; }
 };
+
+/// Of `n` numbers, at least one, that are not NaN.
+std::pair<float, float> LeastAndMost(const float* in, int64_t n) {
+  constexpr int kLanes = 8;  // Of each the extremes are kept apart, for vectors.
+  float low[kLanes], high[kLanes];
+  std::fill_n(low, kLanes, in[0]);
+  std::fill_n(high, kLanes, in[0]);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) {
+      low[k] = in[i + k] < low[k] ? in[i + k] : low[k];
+      high[k] = in[i + k] > high[k] ? in[i + k] : high[k];
+    }
+  }
+  for (; i < n; ++i) {
+    low[0] = std::min(low[0], in[i]);
+    high[0] = std::max(high[0], in[i]);
+  }
+  return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes)};
+}
 
 class GlimpseKernel final : public Kernel {
  public:
@@ -138,9 +159,9 @@ class GlimpseKernel final : public Kernel {
     // Two words for each value.
     PhiloxWords words(stream_.Reserve(static_cast<uint64_t>(s.glimpse_size() + 1) / 2));
     if (noise_ == Noise::kUniform) {
-      const auto [low, high] = std::minmax_element(image, image + s.image_size());
+      const auto [low, high] = LeastAndMost(image, s.image_size());
       for (int64_t i = 0; i < s.glimpse_size(); ++i) {
-        out[i] = *low + UniformFloat(words) * (*high - *low);
+        out[i] = low + UniformFloat(words) * (high - low);
       }
       return;
     }

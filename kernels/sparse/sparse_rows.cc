@@ -1,6 +1,7 @@
 // SparseFillEmptyRows and its gradient.
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -16,13 +17,25 @@ absl::Status SparseFillEmptyRows(KernelContext& ctx) {
   const Tensor& default_value = ctx.input(3);
   const int rank = input.rank();
   const int64_t rows = input.shape.dim(0);
+  int64_t starts = 0, previous = -1;  // Of rows, if they are in order.
+  bool in_order = true;
   for (int64_t i = 0; i < input.size(); ++i) {
     const int64_t row = input.indices[i][0];
     if (row < 0 || row >= rows) return SparseRowOutOfRange(i, row, rows);
+    starts += row != previous ? 1 : 0;
+    in_order = in_order && row >= previous;
+    previous = row;
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * empty, ctx.AllocateOutput(2, ElementType::kBool, Shape({rows})));
   TROUPE_ASSIGN_OR_RETURN(Tensor * map,
                           ctx.AllocateOutput(3, ElementType::kInt64, Shape({input.size()})));
+  if (in_order && starts == rows) {  // Nothing is to be added or moved.
+    std::fill_n(empty->mutable_data<bool>(), rows, false);
+    std::iota(map->mutable_data<int64_t>(), map->mutable_data<int64_t>() + input.size(), 0);
+    ctx.PassThrough(0, 0);
+    ctx.PassThrough(1, 1);
+    return absl::OkStatus();
+  }
   // Where the next element of each row goes.
   TROUPE_ASSIGN_OR_RETURN(Tensor ends_tensor, ctx.AllocateTemp(ElementType::kInt64, Shape({rows})));
   int64_t* ends = ends_tensor.mutable_data<int64_t>();
