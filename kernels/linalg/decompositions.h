@@ -15,6 +15,11 @@ namespace troupe {
 template <typename T>
 bool FactorCholesky(int64_t n, const T* a, T* l);
 
+/// Replaces a [n, n] by the factors of its rows in another order: the upper triangle, and the lower
+/// one, whose diagonal is 1. For i = 0 to n - 1 in turn, row i was exchanged for row swaps[i].
+template <typename T>
+void EliminateWithPivots(int64_t n, T* a, int* swaps);
+
 /// x [n, columns] such that a * x = b (adjoint(a) * x = b if `adjoint`); b == nullptr stands for
 /// the identity, of n columns. By LU decomposition with partial pivoting. False, and x is not
 /// written, if a is singular or its first pivot is NaN.
@@ -29,6 +34,7 @@ void SolveTriangular(int64_t n, int64_t columns, const T* a, bool lower, bool ad
 
 #define TROUPE_DECOMPOSITIONS(PREFIX, T)                                           \
   PREFIX template bool FactorCholesky<T>(int64_t, const T*, T*);                   \
+  PREFIX template void EliminateWithPivots<T>(int64_t, T*, int*);                  \
   PREFIX template bool SolveLu<T>(int64_t, int64_t, const T*, bool, const T*, T*); \
   PREFIX template void SolveTriangular<T>(int64_t, int64_t, const T*, bool, bool, const T*, T*);
 TROUPE_DECOMPOSITIONS(extern, float)

@@ -2,9 +2,7 @@
 #ifndef TROUPE_KERNELS_LINALG_FACTORIZATIONS_IMPL_H_
 #define TROUPE_KERNELS_LINALG_FACTORIZATIONS_IMPL_H_
 
-#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
@@ -12,9 +10,13 @@
 #include <limits>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "kernels/linalg/decompositions.h"
 #include "kernels/linalg/factorizations.h"
+#include "kernels/linalg/panel_product.h"
+#include "kernels/linalg/reflections.h"
 #include "kernels/linalg/row_major.h"
 #include "kernels/linalg/tridiagonal.h"
 
@@ -22,19 +24,30 @@ namespace troupe {
 
 template <typename T>
 void FactorQr(int64_t m, int64_t n, const T* a, bool full, T* q, T* r) {
-  const int64_t p = full ? m : std::min(m, n);
-  const Eigen::HouseholderQR<RowMajor<T>> qr(ConstMatrix(a, m, n));
-  MutableMatrix(q, m, p) = qr.householderQ() * RowMajor<T>::Identity(m, p);
-  MutableMatrix(r, p, n) =
-      qr.matrixQR().topRows(p).template triangularView<Eigen::Upper>().toDenseMatrix();
+  const int64_t size = std::min(m, n), p = full ? m : size;
+  RowMajor<T> qr = ConstMatrix(a, m, n);
+  Eigen::Matrix<T, Eigen::Dynamic, 1> factors(size);
+  for (int64_t j = 0; j < size; j += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, size - j), right = n - j - columns;
+    auto panel = qr.block(j, j, m - j, columns);
+    auto panel_factors = factors.segment(j, columns);
+    Eigen::internal::householder_qr_inplace_unblocked(panel, panel_factors);
+    if (right == 0) continue;
+    PanelReflections<T>(panel, panel_factors).Apply(true, right, &qr(j, j + columns), n);
+  }
+  MutableMatrix(r, p, n) = qr.topRows(p).template triangularView<Eigen::Upper>();
+  MutableMatrix(q, m, p).setIdentity();
+  ApplyReflections(qr, factors, p, q);
 }
 
 template <typename T>
 bool FactorLu(int64_t n, const T* a, T* lu, int64_t* rows) {
-  const Eigen::PartialPivLU<RowMajor<T>> factors(ConstMatrix(a, n, n));
-  if (!(factors.matrixLU().diagonal().cwiseAbs().minCoeff() > 0)) return false;
-  MutableMatrix(lu, n, n) = factors.matrixLU();
-  for (int64_t i = 0; i < n; ++i) rows[factors.permutationP().indices()[i]] = i;
+  std::vector<int> swaps(static_cast<size_t>(n));
+  std::copy_n(a, n * n, lu);
+  EliminateWithPivots(n, lu, swaps.data());
+  if (!(ConstMatrix(lu, n, n).diagonal().cwiseAbs().minCoeff() > 0)) return false;
+  std::iota(rows, rows + n, 0);
+  for (int64_t i = 0; i < n; ++i) std::swap(rows[i], rows[swaps[static_cast<size_t>(i)]]);
   return true;
 }
 
@@ -51,7 +64,12 @@ bool HermitianEigen(int64_t n, const T* a, T* e, T* v) {
     const Eigen::Tridiagonalization<RowMajor<T>> reduced(matrix);
     values = reduced.diagonal();
     Eigen::Matrix<R, Eigen::Dynamic, 1> below = reduced.subDiagonal();
-    if (v != nullptr) rows = RowMajor<T>(reduced.matrixQ()).transpose();
+    if (v != nullptr) {  // The first row and column of their product are those of the identity.
+      RowMajor<T> inner = RowMajor<T>::Identity(n - 1, n - 1);
+      ApplyReflections(reduced.packedMatrix().bottomRows(n - 1), reduced.householderCoefficients(),
+                       n - 1, inner.data());
+      rows.bottomRightCorner(n - 1, n - 1) = inner.transpose();
+    }
     if (!DiagonalizeTridiagonal(n, values.data(), below.data(), n * kPartsOf<T>,
                                 v == nullptr ? nullptr : reinterpret_cast<R*>(rows.data()))) {
       return false;
@@ -72,11 +90,16 @@ bool HermitianEigen(int64_t n, const T* a, T* e, T* v) {
 template <typename T>
 T SignAndLogDeterminant(int64_t n, const T* a, typename RealPart<T>::Type* log_abs) {
   using Real = typename RealPart<T>::Type;
-  const Eigen::PartialPivLU<RowMajor<T>> factors(ConstMatrix(a, n, n));
-  T sign = T(static_cast<Real>(factors.permutationP().determinant()));
+  std::vector<int> swaps(static_cast<size_t>(n));
+  RowMajor<T> factors = ConstMatrix(a, n, n);
+  EliminateWithPivots(n, factors.data(), swaps.data());
+  T sign(1);
+  for (int64_t i = 0; i < n; ++i) {
+    if (swaps[static_cast<size_t>(i)] != i) sign = -sign;
+  }
   *log_abs = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const T pivot = factors.matrixLU()(i, i);
+    const T pivot = factors(i, i);
     const Real size = std::abs(pivot);
     if (size == 0) {
       *log_abs = -std::numeric_limits<Real>::infinity();
@@ -95,26 +118,22 @@ T SignAndLogDeterminant(int64_t n, const T* a, typename RealPart<T>::Type* log_a
 template <typename T>
 bool SolveNormalEquations(int64_t m, int64_t n, int64_t columns, const T* a, const T* b, double l2,
                           T* x) {
-  const auto matrix = ConstMatrix(a, m, n);
-  const auto rhs = ConstMatrix(b, m, columns);
-  auto result = MutableMatrix(x, n, columns);
   const bool tall = m >= n;
-  RowMajor<T> gramian;
-  if (tall) {
-    gramian = matrix.adjoint() * matrix;
-  } else {
-    gramian = matrix * matrix.adjoint();
-  }
+  const int64_t p = std::min(m, n);
+  // Of a, or of its adjoint: the gramian is adjoint(factor) * factor.
+  const RowMajor<T> adjoint = ConstMatrix(a, m, n).adjoint();
+  const T *factor = tall ? a : adjoint.data(), *rest = b;
+  RowMajor<T> gramian(p, p), root(p, p), product(p, columns), solved(p, columns);
+  MultiplyRows(p, p, std::max(m, n), factor, true, factor, gramian.data());
   gramian.diagonal().array() += T(static_cast<typename RealPart<T>::Type>(l2));
-  const Eigen::LLT<RowMajor<T>> llt(gramian);
-  if (llt.info() != Eigen::Success) return false;
+  if (!FactorCholesky(p, gramian.data(), root.data())) return false;
   if (tall) {
-    result = matrix.adjoint() * rhs;
-    llt.solveInPlace(result);
-  } else {
-    const RowMajor<T> solved = llt.solve(rhs);
-    result = matrix.adjoint() * solved;
+    MultiplyRows(n, columns, m, a, true, b, product.data());
+    rest = product.data();
   }
+  SolveTriangular(p, columns, root.data(), true, false, rest, solved.data());
+  SolveTriangular(p, columns, root.data(), true, true, solved.data(), tall ? x : product.data());
+  if (!tall) MultiplyRows(n, columns, m, adjoint.data(), false, product.data(), x);
   return true;
 }
 
@@ -128,12 +147,13 @@ template <typename T>
 void CholeskyGradient(int64_t n, const T* l, const T* gradient, T* out) {
   const RowMajor<T> factor = ConstMatrix(l, n, n).template triangularView<Eigen::Lower>();
   const RowMajor<T> given = ConstMatrix(gradient, n, n).template triangularView<Eigen::Lower>();
-  RowMajor<T> p = (factor.transpose() * given).template triangularView<Eigen::Lower>();
+  RowMajor<T> p(n, n), x(n, n);
+  MultiplyRows(n, n, n, factor.data(), true, given.data(), p.data());
+  p.template triangularView<Eigen::StrictlyUpper>().setZero();
   p.diagonal() *= T(0.5);
-  const auto adjoint = factor.transpose().template triangularView<Eigen::Upper>();
-  adjoint.solveInPlace(p);  // L^-T P
-  p.transposeInPlace();
-  adjoint.solveInPlace(p);  // (L^-T P L^-1)^T
+  SolveTriangular(n, n, factor.data(), true, true, p.data(), x.data());  // L^-T P
+  x.transposeInPlace();
+  SolveTriangular(n, n, factor.data(), true, true, x.data(), p.data());  // (L^-T P L^-1)^T
   MutableMatrix(out, n, n) = (p + p.transpose()) * T(0.5);
 }
 

@@ -7,6 +7,7 @@
 #include <complex>
 
 #include "kernels/linalg/factorizations.h"
+#include "kernels/linalg/reflections.h"
 #include "kernels/linalg/row_major.h"
 
 namespace troupe {
@@ -52,15 +53,19 @@ bool FactorComplexSvd(int64_t m, int64_t n, const std::complex<R>* a, bool full,
   }
   for (int64_t i = 0; i < p; ++i) s[i] = values[i] * scale;
   if (!vectors) return true;
-  const auto reflect = [&](const auto& reflections, const RowMajor<R>& inner,
-                           std::complex<R>* out) {
-    auto result = MutableMatrix(out, reflections.rows(), full ? reflections.rows() : p);
+  const auto& packed = reflected.householder();
+  const auto reflect = [&](const auto& reflectors, const auto& factors, int64_t rows, int64_t fixed,
+                           const RowMajor<R>& inner, std::complex<R>* out) {
+    const int64_t columns = full ? rows : p;
+    auto result = MutableMatrix(out, rows, columns);
     result.setIdentity();
     result.topLeftCorner(p, p) = inner.template cast<std::complex<R>>();
-    reflections.applyThisOnTheLeft(result);
+    ApplyReflections(reflectors, factors, columns, out + fixed * columns);
   };
-  reflect(reflected.householderU(), left, wide ? v : u);
-  reflect(reflected.householderV(), right, wide ? u : v);
+  reflect(packed, packed.diagonal(), wide ? n : m, 0, left, wide ? v : u);
+  // Of the rows, from the second on.
+  reflect(Matrix(packed.topRows(p).adjoint()).bottomRows(p - 1),
+          packed.template diagonal<1>().conjugate(), p, 1, right, wide ? u : v);
   return true;
 }
 
