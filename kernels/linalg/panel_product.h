@@ -1,4 +1,5 @@
-/// Products inside of decompositions, by which panels that Eigen has factored bring the rest up to date.
+/// Products inside of decompositions, by which panels that Eigen has factored bring the rest up to
+/// date.
 #ifndef TROUPE_KERNELS_LINALG_PANEL_PRODUCT_H_
 #define TROUPE_KERNELS_LINALG_PANEL_PRODUCT_H_
 

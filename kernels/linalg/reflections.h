@@ -12,8 +12,8 @@ namespace troupe {
 
 inline constexpr int64_t kPanelColumns = 16;
 
-/// A product of Householder's reflections as I - v t adjoint(v): v lower and t upper triangular (Schreiber and Van
-/// Loan, "A storage-efficient WY representation", 1989).
+/// A product of Householder's reflections as I - v t adjoint(v): v lower and t upper triangular
+/// (Schreiber and Van Loan, "A storage-efficient WY representation", 1989).
 template <typename T>
 struct PanelReflections {
   RowMajor<T> v, t;
@@ -34,7 +34,8 @@ struct PanelReflections {
     }
   }
 
-  /// Of the rows of a [v.rows(), columns], `a_row` elements apart, makes their product with this, or its adjoint.
+  /// Of the rows of a [v.rows(), columns], `a_row` elements apart, makes their product with this,
+  /// or its adjoint.
   void Apply(bool adjoint, int64_t columns, T* a, int64_t a_row) const {
     const int64_t rows = v.rows(), size = v.cols();
     RowMajor<T> inner(size, columns), outer(size, columns);
@@ -46,8 +47,8 @@ struct PanelReflections {
   }
 };
 
-/// q [packed.rows(), columns] becomes the product of it with all reflections whose vectors are below the diagonal of
-/// `packed`: Eigen's, with its factors.
+/// q [packed.rows(), columns] becomes the product of it with all reflections whose vectors are
+/// below the diagonal of `packed`: Eigen's, with its factors.
 template <typename T, typename Packed, typename Factors>
 void ApplyReflections(const Packed& packed, const Factors& factors, int64_t columns, T* q) {
   const int64_t rows = packed.rows(), size = factors.size();

@@ -1,5 +1,6 @@
-// Convolutions of one group as products, for types without a library. A row of the matrix of patches is what the
-// window at a pixel of the output sees; a filter is a matrix whose columns are the output's channels.
+// Convolutions of one group as products, for types without a library. A row of the matrix of
+// patches is what the window at a pixel of the output sees; a filter is a matrix whose columns are
+// the output's channels.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kPatchBytes = 1 << 19;  // Of a block of patches: a part of the second-level cache.
+constexpr int64_t kPatchBytes =
+    1 << 19;  // Of a block of patches: a part of the second-level cache.
 
 template <typename T>
 void Multiply(GemmProblem<T> p) {
@@ -23,7 +25,8 @@ void Multiply(GemmProblem<T> p) {
 template <typename T>
 void AddTo(const T* in, int64_t n, T* out) {
   using U = Term<T>;
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<U>(out[i]) + static_cast<U>(in[i]));
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<T>(static_cast<U>(out[i]) + static_cast<U>(in[i]));
 }
 
 // Numbers of a row of the matrix of patches.
@@ -107,12 +110,12 @@ void PatchConvBackwardFilter(KernelContext& ctx, const ConvShape& s, const T* in
                              const T* output_gradient, T* filter_gradient) {
   const int64_t size = PatchSize(s), rows = s.batch * s.output_pixels(), block = RowsOfBlock<T>(s);
   const int64_t blocks = (rows + block - 1) / block, sum_size = size * s.out_depth;
-  // Each piece has a sum of its own; how many there are depends on the sizes only, for the same bits on any number
-  // of threads.
+  // Each piece has a sum of its own; how many there are depends on the sizes only, for the same
+  // bits on any number of threads.
   constexpr int64_t kMostPieces = 32, kMostBytes = 64 << 20;
-  const int64_t pieces = std::min(
-      {blocks, kMostPieces,
-       std::max<int64_t>(1, kMostBytes / (sum_size * static_cast<int64_t>(sizeof(T))))});
+  const int64_t pieces =
+      std::min({blocks, kMostPieces,
+                std::max<int64_t>(1, kMostBytes / (sum_size * static_cast<int64_t>(sizeof(T))))});
   std::vector<T> sums(static_cast<size_t>((pieces - 1) * sum_size));  // The first is the result.
   const auto sum_of = [&](int64_t piece) {
     return piece == 0 ? filter_gradient : sums.data() + (piece - 1) * sum_size;
