@@ -1,9 +1,12 @@
 // Decompositions and linear systems: what they solve, multiplied out in double precision.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/kernel_test_util.h"
 
@@ -184,6 +187,131 @@ TEST(MatrixSolve, SingularMatricesAreNamed) {
   later.Input(Tensor::FromValues<double>({1, 1, 1, std::nan("")}, Shape({2, 2})).value());
   ASSERT_TRUE(later.Run().ok());
   for (double x : later.output(0).unchecked_values<double>()) EXPECT_TRUE(std::isnan(x));
+}
+
+/// The matrix whose first row is row `order[0]` of m [n, n].
+Matrix Reordered(const Matrix& m, int64_t n, const std::vector<int64_t>& order) {
+  Matrix result;
+  for (const int64_t row : order) {
+    result.insert(result.end(), m.begin() + row * n, m.begin() + (row + 1) * n);
+  }
+  return result;
+}
+
+// Those above are a panel or less; these are panels, and what they bring up to date.
+TEST(Panels, SystemsAndInverses) {
+  for (const ElementType type : kTypes) {
+    for (const int64_t n : {16, 17, 70}) {
+      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", n));
+      const Tensor a = Numbers(type, Shape({n, n}), 3), b = Numbers(type, Shape({n, 5}), 4);
+      OpTest solve("MatrixSolve"), inverse("MatrixInverse");
+      ASSERT_TRUE(solve.Attr("adjoint", n == 17).Input(a).Input(b).Run().ok());
+      ASSERT_TRUE(inverse.Input(a).Run().ok());
+      const double tolerance = Narrow(type) ? 5e-3 : 1e-10;
+      ExpectClose(Times(Get(a, 0, n, n, n == 17), Get(solve.output(0), 0, n, 5), n, n, 5),
+                  Get(b, 0, n, 5), tolerance);
+      Matrix identity(n * n);
+      for (int64_t i = 0; i < n; ++i) identity[i * (n + 1)] = 1;
+      ExpectClose(Times(Get(inverse.output(0), 0, n, n), Get(a, 0, n, n), n, n, n), identity,
+                  tolerance);
+    }
+  }
+}
+
+TEST(Panels, LuMultipliesToTheReorderedMatrix) {
+  for (const ElementType type : kTypes) {
+    for (const int64_t n : {1, 16, 45, 140, 300}) {
+      if (n == 300 && type != ElementType::kComplex64) continue;  // Wider panels, and slow here.
+      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", n));
+      const Tensor a = Numbers(type, Shape({n, n}), 5);
+      OpTest op("Lu");
+      ASSERT_TRUE(op.Attr("output_idx_type", ElementType::kInt64).Input(a).Run().ok());
+      Matrix lower = Get(op.output(0), 0, n, n), upper = lower;
+      KeepTriangle(&lower, n, true);
+      KeepTriangle(&upper, n, false);
+      for (int64_t i = 0; i < n; ++i) lower[i * (n + 1)] = 1;
+      for (const Complex& x : lower) EXPECT_LE(std::abs(x), 1 + 1e-6);  // Pivots are the largest.
+      const auto order = op.output(1).unchecked_values<int64_t>();
+      ExpectClose(Times(lower, upper, n, n, n),
+                  Reordered(Get(a, 0, n, n), n, {order.begin(), order.end()}),
+                  Narrow(type) ? 1e-4 : 1e-12);
+    }
+  }
+}
+
+TEST(Panels, QrIsOrthogonalAndMultipliesToTheMatrix) {
+  for (const ElementType type : kTypes) {
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>(16, 16), {17, 16}, {60, 35}, {35, 60}}) {
+      for (const bool full : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", m, " x ", n, full ? " full" : ""));
+        const Tensor a = Numbers(type, Shape({m, n}), 6);
+        OpTest op("Qr");
+        ASSERT_TRUE(op.Attr("full_matrices", full).Input(a).Run().ok());
+        const int64_t p = full ? m : std::min(m, n);
+        ASSERT_EQ(op.output(0).shape(), Shape({m, p}));
+        ASSERT_EQ(op.output(1).shape(), Shape({p, n}));
+        const Matrix q = Get(op.output(0), 0, m, p), r = Get(op.output(1), 0, p, n);
+        const double tolerance = Narrow(type) ? 1e-5 : 1e-13;
+        ExpectClose(Times(q, r, m, p, n), Get(a, 0, m, n), 10 * tolerance);
+        Matrix identity(p * p);
+        for (int64_t i = 0; i < p; ++i) identity[i * (p + 1)] = 1;
+        ExpectClose(Times(Get(op.output(0), 0, m, p, true), q, p, m, p), identity, tolerance);
+        for (int64_t i = 0; i < p; ++i) {
+          for (int64_t j = 0; j < std::min(i, n); ++j) EXPECT_EQ(r[i * n + j], Complex(0));
+        }
+      }
+    }
+  }
+}
+
+// A scaled permutation has the product of the scales as its determinant, but for the sign.
+TEST(Panels, DeterminantsCountExchanges) {
+  for (const ElementType type : kTypes) {
+    for (const int64_t n : {16, 40, 70}) {
+      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", n));
+      Tensor a = Tensor::Uninitialized(type, Shape({n, n}));
+      for (int64_t i = 0; i < n * n; ++i) {
+        const int64_t row = i / n;
+        const double x = i % n == row * 11 % n ? 1 + 0.1 * static_cast<double>(row % 5) : 0;
+        if (type == ElementType::kComplex64) {
+          a.mutable_data<complex64>()[i] = complex64(static_cast<float>(x));
+        } else if (type == ElementType::kComplex128) {
+          a.mutable_data<complex128>()[i] = complex128(x);
+        } else {
+          Set(&a, i, x);
+        }
+      }
+      double logarithm = 0;
+      int exchanges = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        logarithm += std::log(1 + 0.1 * static_cast<double>(i % 5));
+        for (int64_t k = 0; k < i; ++k) exchanges += k * 11 % n > i * 11 % n ? 1 : 0;
+      }
+      OpTest op("LogMatrixDeterminant");
+      ASSERT_TRUE(op.Input(a).Run().ok());
+      const double tolerance = Narrow(type) ? 1e-4 : 1e-12;
+      ExpectClose(Get(op.output(0), 0, 1, 1), {Complex(exchanges % 2 == 0 ? 1 : -1)}, tolerance);
+      ExpectClose(Get(op.output(1), 0, 1, 1), {Complex(logarithm)}, tolerance);
+    }
+  }
+}
+
+TEST(Panels, LeastSquares) {
+  for (const ElementType type : kTypes) {
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>(60, 35), {35, 60}}) {
+      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", m, " x ", n));
+      const Tensor a = Numbers(type, Shape({m, n}), 7), b = Numbers(type, Shape({m, 3}), 8);
+      OpTest op("MatrixSolveLs");
+      op.Attr("fast", true).Input(a).Input(b).Input(Tensor::Scalar<double>(0));
+      ASSERT_TRUE(op.Run().ok());
+      // What is left is orthogonal to the columns; nothing is left if there are enough of them.
+      Matrix rest = Times(Get(a, 0, m, n), Get(op.output(0), 0, n, 3), m, n, 3);
+      const Matrix want = Get(b, 0, m, 3);
+      for (size_t i = 0; i < rest.size(); ++i) rest[i] -= want[i];
+      if (m > n) rest = Times(Get(a, 0, m, n, true), rest, n, m, 3);
+      ExpectClose(rest, Matrix(rest.size()), Narrow(type) ? 5e-3 : 1e-11);
+    }
+  }
 }
 
 TEST(MatrixTriangularSolve, ReadsOneTriangleAndBroadcastsBatches) {
