@@ -78,10 +78,6 @@ class Border {
   const void* const value_;
 };
 
-}  // namespace
-
-namespace {
-
 constexpr int64_t kMostSingle = 16;
 
 /// Whether each of few columns is a part: they are moved together, not one after the other through

@@ -47,8 +47,8 @@ struct PanelReflections {
   }
 };
 
-/// q [packed.rows(), columns] becomes the product of it with all reflections whose vectors are
-/// below the diagonal of `packed`: Eigen's, with its factors.
+/// Multiplies q [packed.rows(), columns] from the left by the product of all reflections whose
+/// vectors are below the diagonal of `packed`: Eigen's, with its factors.
 template <typename T, typename Packed, typename Factors>
 void ApplyReflections(const Packed& packed, const Factors& factors, int64_t columns, T* q) {
   const int64_t rows = packed.rows(), size = factors.size();
