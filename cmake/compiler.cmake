@@ -61,20 +61,17 @@ endif()
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths inside the source folder are made relative, so that several build folders and clones share results.
   # Precompiled headers are large: the inode cache has each read only once.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${TROUPE_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_INODECACHE=1 CCACHE_SLOPPINESS=pch_defines,time_macros)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Clones share nothing: a precompiled header of clang's names its own place, which may be gone.
     add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # the cache restores other times
-    # CMake passes the header's path behind -Xclang, where the cache takes its folder for a part of the result. When it
-    # is precompiled, a header before it keeps the driver from using what was precompiled last.
-    set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH
-        -w -Xclang -emit-pch -include cstddef -include <PCH_HEADER> -x c++-header)
-    set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include <PCH_HEADER>)
+  else()
+    # Paths inside the source folder are made relative, so that several build folders and clones share results.
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 # Libraries that nothing calls yet are not loaded: start-up time and memory are measured.

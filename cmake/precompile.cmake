@@ -15,7 +15,7 @@ set(troupe_precompiled_headers
     <google/protobuf/map_field_inl.h> <google/protobuf/repeated_field.h>
     <google/protobuf/text_format.h> <google/protobuf/unknown_field_set.h>)
 
-# In a precompiled header clang keeps where our headers lie, which a cache that clones share takes no notice of.
+# Of our own headers, for g++ only so far.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(troupe_precompiled_api <api/troupe.h>)
 endif()
