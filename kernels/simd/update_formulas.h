@@ -2,8 +2,9 @@
 /// cards. Plain types only, for all compilers.
 ///
 /// Rules are templates over the number type, whose operations round as the element type's do, so
-/// that one formula serves all types. `Sqrt`, `Power` and `Exp` are whoever includes this file's.
-/// In an unnamed namespace, because files for different instruction sets include it.
+/// that one formula serves all types, also vectors of numbers. `Sqrt`, `Power` and `Exp` are
+/// whoever includes this file's. In an unnamed namespace, because files for different instruction
+/// sets include it.
 #ifndef TROUPE_KERNELS_SIMD_UPDATE_FORMULAS_H_
 #define TROUPE_KERNELS_SIMD_UPDATE_FORMULAS_H_
 
@@ -19,18 +20,24 @@ TROUPE_FORMULA N Power(N x, N exponent);
 template <typename N>
 TROUPE_FORMULA N Exp(N x);
 
+// Vectors have their own, found by their type.
+template <typename N>
+TROUPE_FORMULA N Select(bool condition, N x, N y) {
+  return condition ? x : y;
+}
+
 // NaN gives NaN in all of these.
 template <typename N>
 TROUPE_FORMULA N Magnitude(N x) {
-  return x < N(0) ? -x : x;
+  return Select(x < N(0), -x, x);
 }
 template <typename N>
 TROUPE_FORMULA N Sign(N x) {
-  return x > N(0) ? N(1) : x < N(0) ? N(-1) : x;
+  return Select(x > N(0), N(1), Select(x < N(0), N(-1), x));
 }
 template <typename N>
 TROUPE_FORMULA N Larger(N x, N bound) {
-  return x < bound ? bound : x;
+  return Select(x < bound, bound, x);
 }
 // Moves x towards 0 by `distance`, and not beyond.
 template <typename N>
@@ -173,10 +180,10 @@ struct AdagradDARule {
     squares = squares + g * g;
     if (kByStep) {
       const N mean = sum / step;
-      const N shrunk = l1 > N(0) ? Shrink(mean, l1) : mean;
+      const N shrunk = Select(l1 > N(0), Shrink(mean, l1), mean);
       var = -shrunk / (l2 + Sqrt(squares) / (step * rate));
     } else {
-      const N shrunk = l1 > N(0) ? Shrink(sum, l1 * step) : sum;
+      const N shrunk = Select(l1 > N(0), Shrink(sum, l1 * step), sum);
       var = -rate * shrunk / (l2 * step * rate + Sqrt(squares));
     }
   }
@@ -185,7 +192,7 @@ struct AdagradDARule {
 // Duchi and Singer, "Efficient Online and Batch Learning using Forward Backward Splitting", 2009.
 template <typename N>
 TROUPE_FORMULA N Proximal(N x, N rate, N l1, N l2) {
-  return (l1 > N(0) ? Shrink(x, rate * l1) : x) / (N(1) + l2 * rate);
+  return Select(l1 > N(0), Shrink(x, rate * l1), x) / (N(1) + l2 * rate);
 }
 
 template <typename N, bool>
@@ -275,8 +282,8 @@ struct PowerSignRule {
     m = m * beta + g * rest;
     const N sign = Sign(g) * Sign(m);
     // The exponential has only these three values.
-    const N scale = sign > N(0) ? agree : disagree;
-    var = var - rate * (sign * sign > N(0) ? scale : sign + N(1)) * g;
+    const N scale = Select(sign > N(0), agree, disagree);
+    var = var - rate * Select(sign * sign > N(0), scale, sign + N(1)) * g;
   }
 };
 
@@ -303,10 +310,10 @@ struct FtrlRule {
                                        : shrunk - (after - before) / rate * var);
     const N quadratic = (kMultiplyByRate ? after : after / rate) + l2;
     if (kSparse) {
-      const N clipped = linear > l1 ? l1 : linear < -l1 ? -l1 : linear;
+      const N clipped = Select(linear > l1, l1, Select(linear < -l1, -l1, linear));
       var = (clipped - linear) / quadratic;
     } else {
-      var = Magnitude(linear) > l1 ? (l1 * Sign(linear) - linear) / quadratic : N(0);
+      var = Select(Magnitude(linear) > l1, (l1 * Sign(linear) - linear) / quadratic, N(0));
     }
   }
 };

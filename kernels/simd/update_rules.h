@@ -43,60 +43,63 @@ inline double Exp(double x) {
 }
 
 // Elements of type T are computed with as N.
-template <typename Rule, typename N, typename T>
-void UpdateLoop(T* const* variables, const T* grad, const T* scalars, int64_t n) {
-  N s[kMaxUpdateScalars];
-  for (int i = 0; i < kMaxUpdateScalars; ++i) s[i] = N(scalars[i]);
-  const Rule rule(s);
-  T* const a = variables[0];
-  if constexpr (Rule::kVariables == 1) {
-    TROUPE_EACH_ALONE
-    for (int64_t i = 0; i < n; ++i) {
-      N x(a[i]);
-      rule(x, N(grad[i]));
-      a[i] = T(x);
-    }
-  } else if constexpr (Rule::kVariables == 2) {
-    T* const b = variables[1];
-    TROUPE_EACH_ALONE
-    for (int64_t i = 0; i < n; ++i) {
-      N x(a[i]), y(b[i]);
-      rule(x, y, N(grad[i]));
-      a[i] = T(x);
-      b[i] = T(y);
-    }
-  } else if constexpr (Rule::kVariables == 3) {
-    T *const b = variables[1], *const c = variables[2];
-    TROUPE_EACH_ALONE
-    for (int64_t i = 0; i < n; ++i) {
-      N x(a[i]), y(b[i]), z(c[i]);
-      rule(x, y, z, N(grad[i]));
-      a[i] = T(x);
-      b[i] = T(y);
-      c[i] = T(z);
-    }
-  } else {
-    T *const b = variables[1], *const c = variables[2], *const d = variables[3];
-    TROUPE_EACH_ALONE
-    for (int64_t i = 0; i < n; ++i) {
-      N x(a[i]), y(b[i]), z(c[i]), w(d[i]);
-      rule(x, y, z, w, N(grad[i]));
-      a[i] = T(x);
-      b[i] = T(y);
-      c[i] = T(z);
-      d[i] = T(w);
+template <typename Rule, typename N>
+struct UpdateLoop {
+  template <typename T>
+  static void Run(T* const* variables, const T* grad, const T* scalars, int64_t n) {
+    N s[kMaxUpdateScalars];
+    for (int i = 0; i < kMaxUpdateScalars; ++i) s[i] = N(scalars[i]);
+    const Rule rule(s);
+    T* const a = variables[0];
+    if constexpr (Rule::kVariables == 1) {
+      TROUPE_EACH_ALONE
+      for (int64_t i = 0; i < n; ++i) {
+        N x(a[i]);
+        rule(x, N(grad[i]));
+        a[i] = T(x);
+      }
+    } else if constexpr (Rule::kVariables == 2) {
+      T* const b = variables[1];
+      TROUPE_EACH_ALONE
+      for (int64_t i = 0; i < n; ++i) {
+        N x(a[i]), y(b[i]);
+        rule(x, y, N(grad[i]));
+        a[i] = T(x);
+        b[i] = T(y);
+      }
+    } else if constexpr (Rule::kVariables == 3) {
+      T *const b = variables[1], *const c = variables[2];
+      TROUPE_EACH_ALONE
+      for (int64_t i = 0; i < n; ++i) {
+        N x(a[i]), y(b[i]), z(c[i]);
+        rule(x, y, z, N(grad[i]));
+        a[i] = T(x);
+        b[i] = T(y);
+        c[i] = T(z);
+      }
+    } else {
+      T *const b = variables[1], *const c = variables[2], *const d = variables[3];
+      TROUPE_EACH_ALONE
+      for (int64_t i = 0; i < n; ++i) {
+        N x(a[i]), y(b[i]), z(c[i]), w(d[i]);
+        rule(x, y, z, w, N(grad[i]));
+        a[i] = T(x);
+        b[i] = T(y);
+        c[i] = T(z);
+        d[i] = T(w);
+      }
     }
   }
-}
+};
 
 template <typename N, typename T, bool kSparse, bool kMultiplyByRate, bool kShrinkage>
 void FtrlLoop(T* const* variables, const T* grad, const T* scalars, int64_t n) {
   if (N(scalars[kShrinkage ? 4 : 3]) == N(-0.5f)) {
-    UpdateLoop<FtrlRule<N, kSparse, kMultiplyByRate, kShrinkage, true>, N>(variables, grad, scalars,
-                                                                           n);
+    UpdateLoop<FtrlRule<N, kSparse, kMultiplyByRate, kShrinkage, true>, N>::Run(variables, grad,
+                                                                                scalars, n);
   } else {
-    UpdateLoop<FtrlRule<N, kSparse, kMultiplyByRate, kShrinkage, false>, N>(variables, grad,
-                                                                            scalars, n);
+    UpdateLoop<FtrlRule<N, kSparse, kMultiplyByRate, kShrinkage, false>, N>::Run(variables, grad,
+                                                                                 scalars, n);
   }
 }
 
@@ -104,8 +107,8 @@ void FtrlLoop(T* const* variables, const T* grad, const T* scalars, int64_t n) {
 template <template <typename, bool> class Rule, typename N, typename T>
 void SetRule(UpdateTable<T>* table, UpdateRule rule) {
   for (auto& functions : table->rules[rule]) {
-    functions[0] = UpdateLoop<Rule<N, false>, N, StoredAs<T>>;
-    functions[1] = UpdateLoop<Rule<N, true>, N, StoredAs<T>>;
+    functions[0] = UpdateLoop<Rule<N, false>, N>::template Run<StoredAs<T>>;
+    functions[1] = UpdateLoop<Rule<N, true>, N>::template Run<StoredAs<T>>;
   }
 }
 
@@ -113,8 +116,8 @@ void SetRule(UpdateTable<T>* table, UpdateRule rule) {
 template <template <typename, bool> class Rule, typename N, typename T>
 void SetSparseRule(UpdateTable<T>* table, UpdateRule rule) {
   for (int flag = 0; flag < 2; ++flag) {
-    table->rules[rule][0][flag] = UpdateLoop<Rule<N, false>, N, StoredAs<T>>;
-    table->rules[rule][1][flag] = UpdateLoop<Rule<N, true>, N, StoredAs<T>>;
+    table->rules[rule][0][flag] = UpdateLoop<Rule<N, false>, N>::template Run<StoredAs<T>>;
+    table->rules[rule][1][flag] = UpdateLoop<Rule<N, true>, N>::template Run<StoredAs<T>>;
   }
 }
 

@@ -88,6 +88,29 @@ inline void StoreWide(Wide v, uint16_t* p, F16) {
 #endif
 }
 
+// Rounds to numbers of 16 bits.
+inline Wide RoundWide(Wide v, F16) {
+#if defined(__AVX512F__)
+  return (Wide)_mm512_cvtph_ps(_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  return (Wide)_mm256_cvtph_ps(_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+#else
+  const WideBits u = (WideBits)v, magnitude = u & 0x7fffffffu;
+  // The float adder rounds what is subnormal.
+  const WideBits small = (WideBits)((Wide)magnitude + 0.5f - 0.5f);
+  const WideBits normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1)) & ~0x1fffu;
+  const WideBits infinite = WideBits() + 0x7f800000u;
+  WideBits rounded = magnitude < 0x38800000u ? small : normal;
+  rounded = rounded >= 0x47800000u ? infinite : rounded;
+  rounded = magnitude > infinite ? infinite + 0x400000u : rounded;
+  return (Wide)(rounded | (u & 0x80000000u));
+#endif
+}
+inline Wide RoundWide(Wide v, BF16) {
+  const WideBits u = (WideBits)v, rounded = (u + 0x7fffu + ((u >> 16) & 1)) & 0xffff0000u;
+  return (Wide)((u & 0x7fffffffu) > 0x7f800000u ? (u & 0x80000000u) | 0x7fc00000u : rounded);
+}
+
 // The same for one element, so that a loop's tail is the same code: V is Wide or float, of F32 any
 // vector of floats.
 template <typename V, typename Element>
