@@ -20,7 +20,7 @@ TROUPE_FORMULA N Power(N x, N exponent);
 template <typename N>
 TROUPE_FORMULA N Exp(N x);
 
-// Vectors have their own, found by their type.
+// Vectors of numbers bring their own.
 template <typename N>
 TROUPE_FORMULA N Select(bool condition, N x, N y) {
   return condition ? x : y;

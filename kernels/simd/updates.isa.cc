@@ -28,7 +28,8 @@ struct Rounded {
 
   Rounded() = default;
   explicit Rounded(Wide v) : lanes(simd::TROUPE_ISA::RoundWide(v, H())) {}
-  /// In all lanes: what `bits` stand for, or a number that needs no rounding.
+  /// In all lanes: what `bits` stand for, or a number that needs no rounding. To subtract 0 keeps a
+  /// negative 0.
   explicit Rounded(uint16_t bits) : lanes(H::ToFloat(bits) - Wide()) {}
   explicit Rounded(float v) : lanes(v - Wide()) {}
   explicit Rounded(int v) : Rounded(static_cast<float>(v)) {}

@@ -1,5 +1,5 @@
-// Updates in half and bfloat16, which vectors compute, against the same formulas for one number at a
-// time: all rules, all lengths around those of vectors, any bits.
+// Updates in half and bfloat16, which vectors compute, against the same formulas for one number at
+// a time: all rules, all lengths around those of vectors, any bits.
 #include "kernels/simd/updates.h"
 
 #include <cmath>
@@ -75,7 +75,8 @@ void ExpectSame(UpdateFn<T> function, UpdateFn<T> reference, Values<T>* values) 
     want = got;
     const std::vector<uint16_t> grad = values->Some(n);
     std::vector<uint16_t> scalars = values->Some(kMaxUpdateScalars);
-    if (n % 2 == 0) scalars[3] = scalars[4] = T(-0.5f).bits;  // Ftrl's power has this value nearly always
+    // Ftrl has another formula for the power that it nearly always has.
+    if (n % 2 == 0) scalars[3] = scalars[4] = T(-0.5f).bits;
     uint16_t* of_got[] = {got[0].data(), got[1].data(), got[2].data(), got[3].data()};
     uint16_t* of_want[] = {want[0].data(), want[1].data(), want[2].data(), want[3].data()};
     function(of_got, grad.data(), scalars.data(), n);
@@ -84,7 +85,8 @@ void ExpectSame(UpdateFn<T> function, UpdateFn<T> reference, Values<T>* values) 
       for (int64_t i = 0; i < n; ++i) {
         const float a = T::FromBits(got[k][i]), b = T::FromBits(want[k][i]);
         if (std::isnan(a) && std::isnan(b)) continue;
-        ASSERT_EQ(got[k][i], want[k][i]) << a << " for " << b << ", variable " << k << "[" << i << "] of " << n;
+        ASSERT_EQ(got[k][i], want[k][i])
+            << a << " for " << b << ", variable " << k << "[" << i << "] of " << n;
       }
     }
   }
@@ -102,9 +104,11 @@ void CheckAllRules(InstructionSet set, void (*fill)(UpdateFunctions<T>*)) {
   for (int rule = 0; rule < kNumUpdateRules; ++rule) {
     for (const int sparse : {0, 1}) {
       for (const int flag : {0, 1}) {
-        SCOPED_TRACE(absl::StrCat(std::string(InstructionSetName(set)), ", rule ", rule, ", sparse ", sparse, ", flag ", flag));
+        SCOPED_TRACE(absl::StrCat(std::string(InstructionSetName(set)), ", rule ", rule,
+                                  ", sparse ", sparse, ", flag ", flag));
         ASSERT_NE(functions.rules[rule][sparse][flag], nullptr);
-        ExpectSame<T>(functions.rules[rule][sparse][flag], reference.rules[rule][sparse][flag], &values);
+        ExpectSame<T>(functions.rules[rule][sparse][flag], reference.rules[rule][sparse][flag],
+                      &values);
       }
     }
   }
