@@ -99,6 +99,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   using Count = std::shared_ptr<std::atomic<int64_t>>;
   class Proxy;
   class CountedElement;
+  class Held;
   struct Window;
   /// A process with which there is something to exchange.
   struct Process {

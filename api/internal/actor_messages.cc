@@ -118,6 +118,7 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
     return absl::ResourceExhaustedError(StrCat("the actor has not handled the last ", kMostMessages,
                                                " messages, or ", kMostBytes, " bytes, yet"));
   }
+  if (what.mid.is_response()) proxy->Answered(what.mid);
   // Whoever answers must find the sender.
   if (sender_node == options_.incarnation) {
     system_->registry().put(what.sender->aid, what.sender);
@@ -198,14 +199,15 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
   }
   // The window goes with the actor, whether or not the other process watches it.
   if (first) Watch(from, actor);
+  auto held = std::make_shared<Held>(std::move(window), size);
   if (status.ok()) {
-    caf::mailbox_element_ptr element(
-        new CountedElement(sender, message_id, std::move(content), std::move(window), size));
+    const bool asks = message_id.is_request() && sender_node != options_.incarnation;
+    caf::mailbox_element_ptr element(new CountedElement(sender, message_id, std::move(content),
+                                                        std::move(held), asks ? sender : nullptr));
     return quick ? EnqueueQuick(actor.get(), std::move(element))
                  : actor->enqueue(std::move(element), nullptr);
   }
-  window->Came(size);
-  window->Handled(size);
+  held->Handled();
   if (!message_id.is_request() || sender == nullptr) return;
   sender->enqueue(
       caf::make_mailbox_element(nullptr, message_id.response_id(), {}, ToCafError(status)),

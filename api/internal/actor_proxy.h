@@ -6,7 +6,9 @@
 #include <atomic>
 #include <caf/default_attachable.hpp>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "api/internal/actor_host.h"
@@ -82,6 +84,20 @@ class ActorHost::Proxy final : public caf::actor_proxy {
     bytes_ -= bytes;
   }
 
+  /// A request of the remote actor is under way to one of this process until the answer `id`.
+  void Asked(caf::message_id id, std::shared_ptr<Held> held) {
+    std::lock_guard<std::mutex> lock(asked_mutex_);
+    asked_[id.integer_value()] = std::move(held);
+  }
+  /// Before that answer is sent: whoever has it may send as much again.
+  void Answered(caf::message_id id);
+  /// The request that takes `held` is over, answered or not.
+  void Over(caf::message_id id, const std::shared_ptr<Held>& held) noexcept {
+    std::lock_guard<std::mutex> lock(asked_mutex_);
+    const auto it = asked_.find(id.integer_value());
+    if (it != asked_.end() && it->second == held) asked_.erase(it);
+  }
+
  private:
   /// An actor of this process that is linked with this one has ended. The other process is told of
   /// its end (`TellDown`), which no back-pressure refuses.
@@ -99,6 +115,8 @@ class ActorHost::Proxy final : public caf::actor_proxy {
   const Count counted_;
   std::atomic<bool> dead_{false};
   std::atomic<int64_t> messages_{0}, bytes_{0};  ///< Under way.
+  std::mutex asked_mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<Held>> asked_;  ///< By the answer's id.
 };
 
 /// What an actor of this process has handled, for the process that sent it. The sender counts what
@@ -155,18 +173,53 @@ struct ActorHost::Window {
   }
 };
 
-/// A message that has come; it counts as handled when it is destroyed.
-class ActorHost::CountedElement final : public caf::mailbox_element {
+/// What a message that has come takes of what may be under way. Thread-safe.
+class ActorHost::Held {
  public:
-  CountedElement(caf::strong_actor_ptr from, caf::message_id id, caf::message content,
-                 std::shared_ptr<Window> window, int64_t bytes)
-      : caf::mailbox_element(std::move(from), id, {}),
-        content_(std::move(content)),
-        window_(std::move(window)),
-        bytes_(bytes) {
+  Held(std::shared_ptr<Window> window, int64_t bytes) : window_(std::move(window)), bytes_(bytes) {
     window_->Came(bytes_);
   }
-  ~CountedElement() override { window_->Handled(bytes_); }
+  ~Held() { Handled(); }
+
+  void Handled() noexcept {
+    if (!handled_.exchange(true)) window_->Handled(bytes_);
+  }
+
+ private:
+  const std::shared_ptr<Window> window_;
+  const int64_t bytes_;
+  std::atomic<bool> handled_{false};
+};
+
+inline void ActorHost::Proxy::Answered(caf::message_id id) {
+  std::shared_ptr<Held> held;
+  {
+    std::lock_guard<std::mutex> lock(asked_mutex_);
+    const auto it = asked_.find(id.integer_value());
+    if (it == asked_.end()) return;
+    held = std::move(it->second);
+    asked_.erase(it);
+  }
+  held->Handled();
+}
+
+/// A message that has come; it counts as handled when it is answered or destroyed.
+class ActorHost::CountedElement final : public caf::mailbox_element {
+ public:
+  /// `asks`: the remote actor whose request this is, or null.
+  CountedElement(caf::strong_actor_ptr from, caf::message_id id, caf::message content,
+                 std::shared_ptr<Held> held, caf::strong_actor_ptr asks)
+      : caf::mailbox_element(std::move(from), id, {}),
+        content_(std::move(content)),
+        held_(std::move(held)),
+        asks_(std::move(asks)),
+        answer_(id.response_id()) {
+    if (asks_ != nullptr) asking().Asked(answer_, held_);
+  }
+  ~CountedElement() override {
+    if (asks_ != nullptr) asking().Over(answer_, held_);
+    held_->Handled();
+  }
 
   caf::type_erased_tuple& content() override { return content_; }
   const caf::type_erased_tuple& content() const override { return content_; }
@@ -174,9 +227,12 @@ class ActorHost::CountedElement final : public caf::mailbox_element {
   caf::message copy_content_to_message() const override { return content_; }
 
  private:
+  Proxy& asking() const { return static_cast<Proxy&>(*asks_->get()); }
+
   caf::message content_;
-  const std::shared_ptr<Window> window_;
-  const int64_t bytes_;
+  const std::shared_ptr<Held> held_;
+  const caf::strong_actor_ptr asks_;  ///< An answer moves the sender out of this.
+  const caf::message_id answer_;
 };
 
 }  // namespace troupe

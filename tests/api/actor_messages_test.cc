@@ -254,6 +254,29 @@ TEST_F(ActorMessagesTest, AMessageOfMoreThanTheBoundMayFollowOthers) {
   }
 }
 
+// Also before the handler of the last one has returned.
+TEST_F(ActorMessagesTest, WhoHasAnAnswerMaySendAsMuchAgain) {
+  const auto returns = std::make_shared<std::atomic<bool>>(false);
+  const caf::actor takes =
+      Reach(pair_.task()->system().spawn([returns](caf::event_based_actor* self) -> caf::behavior {
+        return {[returns, self](caf::put_atom, const Tensors&) {
+          self->make_response_promise().deliver(std::string("taken"));
+          while (!*returns) std::this_thread::yield();
+        }};
+      }));
+  const Tensor large =
+      Tensor::Uninitialized(ElementType::kUint8, Shape({ActorPair::kMaxTensorBytes}));
+  const Tensors larger_than_the_bound(5, large);
+  EXPECT_EQ(Ask(takes, caf::make_message(caf::put_atom_v, larger_than_the_bound)), "taken");
+  caf::scoped_actor self(pair_.client()->system());
+  self->send(takes, caf::put_atom_v, larger_than_the_bound);
+  EXPECT_FALSE(self->has_next_message()) << "refused";
+  // That one has not been handled.
+  self->send(takes, caf::put_atom_v, larger_than_the_bound);
+  EXPECT_TRUE(self->has_next_message());
+  *returns = true;
+}
+
 // Those of a message whose tensors did not come, too.
 TEST_F(ActorMessagesTest, ASenderIsToldTheBytesThatItCounts) {
   const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
