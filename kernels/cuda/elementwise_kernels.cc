@@ -9,6 +9,7 @@
 #include "kernels/common/strided_copy.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/fused_kernels.h"
 #include "kernels/cuda/operands.h"
 #include "kernels/math/same_shape.h"
 
@@ -36,20 +37,24 @@ class TypedKernel : public Kernel {
 };
 
 template <UnaryOp kOp>
-class UnaryKernel final : public TypedKernel {
+class UnaryKernel final : public TypedKernel, public FusiblePart {
  public:
   UnaryKernel(KernelConstruction& construction, absl::Status* status)
       : TypedKernel(construction, status) {
-    const ElementType type = construction.input_type(0);
-    launch_ = IsFloating(type)  ? LaunchUnaryFloating
-              : IsComplex(type) ? LaunchUnaryComplex
-                                : LaunchUnaryInteger;
+    const ElementType element_type = construction.input_type(0);
+    launch_ = IsFloating(element_type)  ? LaunchUnaryFloating
+              : IsComplex(element_type) ? LaunchUnaryComplex
+                                        : LaunchUnaryInteger;
+    if (CanFuse(kOp) && IsFloating(element_type)) Offer(ToFused(kOp), type(), type());
   }
   absl::Status Compute(KernelContext& ctx) override {
     const void* x = ctx.input(0).raw_data();
     TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
     return Enqueued(
         launch_(kOp, type(), x, y->mutable_raw_data(), y->num_elements(), StreamOf(ctx)));
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return *operands[0];
   }
 
  private:
@@ -88,15 +93,16 @@ absl::Status RoundInteger(KernelContext& ctx) {
 }
 
 template <BinaryOp kOp>
-class BinaryKernel final : public TypedKernel {
+class BinaryKernel final : public TypedKernel, public FusiblePart {
  public:
   BinaryKernel(KernelConstruction& construction, absl::Status* status)
       : TypedKernel(construction, status) {
-    const ElementType type = construction.input_type(0);
-    launch_ = IsFloating(type)  ? LaunchBinaryFloating
-              : IsComplex(type) ? LaunchBinaryComplex
-                                : LaunchBinaryInteger;
+    const ElementType element_type = construction.input_type(0);
+    launch_ = IsFloating(element_type)  ? LaunchBinaryFloating
+              : IsComplex(element_type) ? LaunchBinaryComplex
+                                        : LaunchBinaryInteger;
     checks_ = kMayFail && launch_ == LaunchBinaryInteger;
+    if (CanFuse(kOp) && IsFloating(element_type)) Offer(ToFused(kOp), type(), type());
   }
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(BinaryCall call, BroadcastCall(ctx, ctx.input(0).type()));
@@ -104,6 +110,9 @@ class BinaryKernel final : public TypedKernel {
       TROUPE_ASSIGN_OR_RETURN(call.check, CheckLate(ctx, Explain));
     }
     return Enqueued(launch_(kOp, type(), call, StreamOf(ctx)));
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return BroadcastShapes(*operands[0], *operands[1]);
   }
 
  private:
@@ -190,24 +199,32 @@ absl::Status Logical(KernelContext& ctx) {
   return Enqueued(LaunchBinaryInteger(kOp, Number::kUint8, call, StreamOf(ctx)));
 }
 
-/// Two inputs of the same size or, if `kSameShape`, of the same shape.
-template <bool kSameShape>
-absl::StatusOr<Tensor*> OutputOfGradient(KernelContext& ctx) {
+/// Of two inputs of the same size or, if `same_shape`, of the same shape.
+absl::Status CheckGradient(const Shape& a, const Shape& b, bool same_shape) {
+  if (same_shape ? a == b : a.num_elements() == b.num_elements()) return absl::OkStatus();
+  return InvalidArgument("the inputs must have the same ", same_shape ? "shape" : "size", ", got ",
+                         a.ToString(), " and ", b.ToString());
+}
+absl::StatusOr<Tensor*> OutputOfGradient(KernelContext& ctx, bool same_shape) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1);
-  if (kSameShape ? !(a.shape() == b.shape()) : a.num_elements() != b.num_elements()) {
-    return InvalidArgument("the inputs must have the same ", kSameShape ? "shape" : "size",
-                           ", got ", a.shape().ToString(), " and ", b.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckGradient(a.shape(), b.shape(), same_shape));
   return ctx.ForwardEitherOrAllocate(0, 1, 0, a.type(), a.shape());
 }
 
 template <GradientOp kOp>
-class GradientKernel final : public TypedKernel {
+class GradientKernel final : public TypedKernel, public FusiblePart {
  public:
-  using TypedKernel::TypedKernel;
+  GradientKernel(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    Offer(ToFused(kOp), type(), type(), /*swapped=*/kGradientFirst);
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    TROUPE_RETURN_IF_ERROR(CheckGradient(*operands[0], *operands[1], /*same_shape=*/true));
+    return *operands[0];
+  }
   absl::Status Compute(KernelContext& ctx) override {
     const void *first = ctx.input(0).raw_data(), *second = ctx.input(1).raw_data();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient<kGradientFirst>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient(ctx, kGradientFirst));
     if (kGradientFirst) std::swap(first, second);
     return Enqueued(LaunchGradient(kOp, type(), first, second, out->mutable_raw_data(),
                                    out->num_elements(), StreamOf(ctx)));
@@ -243,7 +260,7 @@ class LeakyReluGrad final : public TypedKernel {
   }
   absl::Status Compute(KernelContext& ctx) override {
     const void *dy = ctx.input(0).raw_data(), *x = ctx.input(1).raw_data();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient</*kSameShape=*/true>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient(ctx, /*same_shape=*/true));
     return Enqueued(LaunchLeakyReluGradient(type(), alpha_, x, dy, out->mutable_raw_data(),
                                             out->num_elements(), StreamOf(ctx)));
   }

@@ -13,6 +13,8 @@
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/check_numerics.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/fused_kernels.h"
+#include "kernels/cuda/one_type_kernel.h"
 #include "kernels/cuda/operands.h"
 #include "kernels/cuda/select.h"
 
@@ -80,23 +82,38 @@ absl::Status ClipByValue(KernelContext& ctx) {
                     "clipping");
 }
 
-absl::Status AddN(KernelContext& ctx) {
+class AddNKernel final : public OneTypeKernel, public FusiblePart {
+ public:
+  AddNKernel(KernelConstruction& construction, absl::Status* status)
+      : OneTypeKernel(construction, status) {
+    if (IsFloating(construction.input_type(0))) Offer(ToFused(BinaryOp::kAdd), type_, type_);
+  }
+  absl::Status Compute(KernelContext& ctx) override;
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    for (size_t i = 1; i < operands.size(); ++i) {
+      if (*operands[i] == *operands[0]) continue;
+      return InvalidArgument("the inputs must have the same shape; input 0 has ",
+                             operands[0]->ToString(), ", input ", i, " has ",
+                             operands[i]->ToString());
+    }
+    return *operands[0];
+  }
+};
+
+absl::Status AddNKernel::Compute(KernelContext& ctx) {
   const int count = ctx.num_inputs();
   const ElementType type = ctx.input(0).type();
-  const Shape shape = ctx.input(0).shape();
   std::vector<const void*> inputs;
+  std::vector<const Shape*> shapes;
   for (int i = 0; i < count; ++i) {
-    if (!(ctx.input(i).shape() == shape)) {
-      return InvalidArgument("the inputs must have the same shape; input 0 has ", shape.ToString(),
-                             ", input ", i, " has ", ctx.input(i).shape().ToString());
-    }
     inputs.push_back(ctx.input(i).raw_data());
+    shapes.push_back(&ctx.input(i).shape());
   }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFor(shapes));
   if (count == 1) {
     ctx.PassThrough(0, 0);
     return absl::OkStatus();
   }
-  TROUPE_ASSIGN_OR_RETURN(const Number number, NumberOf(type));
   // In place in an input that the first launch has read.
   const int first_launch = std::min(count, Addends::kMost);
   int target = 0;
@@ -110,7 +127,7 @@ absl::Status AddN(KernelContext& ctx) {
       addends.data[addends.count++] = inputs[next++];
     }
     TROUPE_RETURN_IF_ERROR(
-        CudaStatus(LaunchAddN(number, addends, out, shape.num_elements(), StreamOf(ctx)), "a sum"));
+        CudaStatus(LaunchAddN(type_, addends, out, shape.num_elements(), StreamOf(ctx)), "a sum"));
   }
   return absl::OkStatus();
 }
@@ -156,7 +173,7 @@ class CheckNumerics final : public Kernel {
   std::string message_;
 };
 
-class CastKernel final : public Kernel {
+class CastKernel final : public Kernel, public FusiblePart {
  public:
   CastKernel(KernelConstruction& construction, absl::Status* status)
       : to_type_(construction.output_type(0)),
@@ -168,6 +185,10 @@ class CastKernel final : public Kernel {
     if (!status->ok()) return;
     from_ = *from;
     to_ = *to;
+    if (!truncate_) Offer(FusedOp::kRound, from_, to_);
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return *operands[0];
   }
   absl::Status Compute(KernelContext& ctx) override {
     if (same_) {
@@ -200,7 +221,7 @@ void RegisterSelect(Extension& extension) {
   };
   std::vector<ElementType> numbers = MovedTypes();
   std::erase(numbers, kBool);
-  add("AddN", numbers, MakeKernel<AddN>);
+  add("AddN", numbers, MakeKernel<AddNKernel>);
   add("CheckNumerics", FloatTypes(), MakeKernel<CheckNumerics<false>>);
   add("CheckNumericsV2", FloatTypes(), MakeKernel<CheckNumerics<true>>);
   add("ClipByValue", clipped, MakeKernel<ClipByValue>);

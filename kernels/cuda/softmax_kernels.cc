@@ -6,6 +6,7 @@
 #include "kernels/common/broadcast.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/fused_kernels.h"
 #include "kernels/cuda/one_type_kernel.h"
 #include "kernels/cuda/softmax.h"
 #include "kernels/math/bias_format.h"
@@ -96,11 +97,17 @@ class SparseCrossEntropyKernel final : public OneTypeKernel {
   }
 };
 
-class BiasAddKernel final : public OneTypeKernel {
+class BiasAddKernel final : public OneTypeKernel, public FusiblePart {
  public:
   BiasAddKernel(KernelConstruction& construction, absl::Status* status)
       : OneTypeKernel(construction, status) {
     if (status->ok()) *status = ReadBiasFormat(construction, &channels_first_);
+    // What is broadcast as operands of sums are.
+    if (!channels_first_) Offer(ToFused(BinaryOp::kAdd), type_, type_);
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    TROUPE_RETURN_IF_ERROR(CheckBias(*operands[0], *operands[1], channels_first_));
+    return *operands[0];
   }
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
