@@ -171,6 +171,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     TROUPE_ASSIGN_OR_RETURN(cluster::Partition def,
                             PartitionToDef(step.lowered != nullptr ? *step.lowered : graph,
                                            partition, names.partial()));
+    def.set_fuse(!session->config.no_optimize() && !names.partial());
     // Feeds and fetches are numbered by task; what two devices of it are fed is sent once.
     for (cluster::Binding& feed : *def.mutable_feeds()) {
       size_t k = 0;

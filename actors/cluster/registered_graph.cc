@@ -81,8 +81,8 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
         local.fetches.push_back(index);
       }
     }
-    TROUPE_ASSIGN_OR_RETURN(
-        local.plan, BuildPlan(received.subgraph, device, &session->kernels, runtime_.get()));
+    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(received.subgraph, device, &session->kernels,
+                                                  runtime_.get(), def.fuse()));
     graph->received.push_back(std::move(received));
   }
   for (bool known : fetched) {

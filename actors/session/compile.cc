@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "actors/session/fuse_kernels.h"
 #include "actors/session/memory_spaces.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
@@ -201,7 +202,7 @@ PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
                                                       StatefulKernels* stateful,
-                                                      const Runtime* runtime,
+                                                      const Runtime* runtime, bool fuse,
                                                       const CompileOptions* body) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
@@ -289,6 +290,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
       spec.fetch_spaces.push_back(place_of(subgraph.nodes[fetch.node].output_type(fetch.port)));
     }
   }
+  if (fuse) FuseKernels(&spec);
   if (own_memory) TROUPE_RETURN_IF_ERROR(MakeSpacesAgree(device->device.get(), &spec));
   return Plan::Build(std::move(spec));
 }
@@ -345,8 +347,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     std::iota(all.feeds.begin(), all.feeds.end(), 0);
     std::iota(all.fetches.begin(), all.fetches.end(), 0);
     if (options.log_placement) LogPlacement(prepared.subgraph, all.device->device->name());
-    TROUPE_ASSIGN_OR_RETURN(all.plan,
-                            BuildPlan(prepared.subgraph, all.device, stateful, nullptr, &options));
+    TROUPE_ASSIGN_OR_RETURN(all.plan, BuildPlan(prepared.subgraph, all.device, stateful, nullptr,
+                                                options.simplify, &options));
     step.num_nodes = all.plan->num_executed;
     return step;
   }
@@ -361,7 +363,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     if (options.log_placement) LogPlacement(part.subgraph, part.device);
     local.feeds.assign(part.feeds.begin(), part.feeds.end());
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
-    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));
+    TROUPE_ASSIGN_OR_RETURN(
+        local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime, options.simplify));
     stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed;
   }

@@ -101,11 +101,12 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
 
 /// The plan of what one device runs. With the `runtime` of the step's devices `_Send` and `_Recv`
 /// are edges to other partitions, found by the attribute `tensor_name`; without, they are kernels
-/// like others. `body`: whose arguments and results may be in the device's memory; nullptr: feeds
-/// and fetches are on the host.
+/// like others. `fuse`: element-wise kernels are computed together where they can (`FuseKernels`).
+/// `body`: whose arguments and results may be in the device's memory; nullptr: feeds and fetches
+/// are on the host.
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
                                                       StatefulKernels* stateful,
-                                                      const Runtime* runtime,
+                                                      const Runtime* runtime, bool fuse,
                                                       const CompileOptions* body = nullptr);
 
 }  // namespace troupe

@@ -79,7 +79,8 @@ absl::Status PartialStep::Compile(const StepSignature& signature, const CompileO
       return absl::InternalError(StrCat("a partition was placed on ", part.device));
     }
     TROUPE_ASSIGN_OR_RETURN(local.plan,
-                            BuildPlan(received.subgraph, local.device, stateful, runtime_.get()));
+                            BuildPlan(received.subgraph, local.device, stateful, runtime_.get(),
+                                      /*fuse=*/false));
     for (size_t i = 0; i < part.feeds.size(); ++i) {
       feeds_[static_cast<size_t>(part.feeds[i])].edges.push_back(
           RendezvousKey(received.feed_edges[i]));
