@@ -20,13 +20,17 @@ namespace {
 
 using Node = PlanSpec::Node;
 
-/// What must hold for a node to run: outcomes of predicates, and loops, Merges and receives that
-/// are alive. Sorted.
+/// What must hold for a node to run: outcomes of predicates, and loops, Merges, receives and what
+/// may wait that are alive. Sorted.
 using Conditions = std::vector<int64_t>;
 // A node under more conditions than this is known by itself only: sets stay small.
 constexpr size_t kMostConditions = 32;
 
-/// Under which conditions nodes run. Two that have the same ones run together or not at all.
+/// What may wait for another node, here or elsewhere, that no edge says: a dequeue for an enqueue.
+bool MayWait(const Node& node) { return node.kernel != nullptr && node.kernel->async() != nullptr; }
+
+/// Under which conditions nodes run. Two that have the same ones run together or not at all, and
+/// after the same nodes that may wait.
 class ConditionFinder {
  public:
   explicit ConditionFinder(const PlanSpec& spec)
@@ -118,6 +122,7 @@ class ConditionFinder {
         }
         default:
           conditions_[i] = Needed(i);
+          if (MayWait(nodes_[i])) Unite({IsAlive(i)}, &conditions_[i]);
           if (conditions_[i].size() > kMostConditions) conditions_[i] = {IsAlive(i)};
       }
     }
@@ -185,7 +190,7 @@ class Fuser {
     if (fusible < 2) return false;
     const bool conditional =
         !spec_->frames.empty() || std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
-          return node.flow != FlowOp::kNone;
+          return node.flow != FlowOp::kNone || MayWait(node);
         });
     const std::vector<Conditions> conditions =
         conditional ? ConditionFinder(*spec_).Run() : std::vector<Conditions>(n);

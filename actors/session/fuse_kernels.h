@@ -9,10 +9,9 @@ namespace troupe {
 /// Has one kernel compute what several fusible ones (`FusibleKernel`) that take each other's values
 /// would: those in between do not go through memory, and there are fewer launches. What others take
 /// of them remains an output. Nodes are fused only if they run in the same iterations of the same
-/// loop, under the same conditions, and after the same receives; so a fused node is ready whenever
-/// each of its nodes would be at last, and what waits for any of them waits for nothing that could
-/// wait for it. A producer stands before its consumers but for the back edges of loops, here and
-/// afterwards.
+/// loop, under the same conditions, and after the same receives and asynchronous kernels, so that a
+/// fused node waits for nothing that may wait for one of its nodes. A producer stands before its
+/// consumers but for the back edges of loops, here and afterwards.
 void FuseKernels(PlanSpec* spec);
 
 }  // namespace troupe

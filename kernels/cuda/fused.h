@@ -11,11 +11,16 @@
 
 namespace troupe::cuda {
 
-/// Functions of programs: some of each kind, and kRound, which only rounds to the step's type.
+/// Steps of programs: functions of each kind from its number on, kRound, which only rounds, and
+/// loads.
 enum class FusedOp : uint8_t { kUnary = 0, kBinary = 64, kGradient = 96, kRound = 128, kLoad };
 constexpr FusedOp ToFused(UnaryOp op) { return FusedOp(static_cast<uint8_t>(op)); }
-constexpr FusedOp ToFused(BinaryOp op) { return FusedOp(64 + static_cast<uint8_t>(op)); }
-constexpr FusedOp ToFused(GradientOp op) { return FusedOp(96 + static_cast<uint8_t>(op)); }
+constexpr FusedOp ToFused(BinaryOp op) {
+  return FusedOp(static_cast<uint8_t>(FusedOp::kBinary) + static_cast<uint8_t>(op));
+}
+constexpr FusedOp ToFused(GradientOp op) {
+  return FusedOp(static_cast<uint8_t>(FusedOp::kGradient) + static_cast<uint8_t>(op));
+}
 /// Whether programs have it.
 constexpr bool CanFuse(UnaryOp op) {
   switch (op) {

@@ -232,6 +232,25 @@ TEST_F(Fused, InLoopsAndBranches) {
   EXPECT_GE(fused, 5 + 1 + 5);  // A trace has a line for each iteration.
 }
 
+// What is dequeued has been enqueued by the same step.
+TEST_F(Fused, NothingWaitsForItself) {
+  const Scope root = Scope::NewRoot();
+  const Scope card = root.WithDevice(kGpu);
+  graph_ = root.graph();
+  const Output x = Feed(Numbers(kFloat, Shape({9}), 1, Values::kModerate));
+  const Output a = ops::Tanh(card, ops::Neg(card, x));
+  const Output queue = ops::FIFOQueueV2(card, {kFloat});
+  Node* const enqueue = ops::QueueEnqueueV2(card, queue, {a});
+  const Output taken = ops::QueueDequeueV2(card, queue, {kFloat})[0];
+  const Output b = ops::Mul(card, ops::Add(card, a, taken), a);
+  ASSERT_TRUE(root.ok()) << root.status();
+  const auto session = Session::Create(graph_, {.devices = {{"GPU", {.count = 1}}}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  Node* const targets[] = {enqueue};
+  const auto value = (*session)->Run(feeds_, {b}, targets, {.timeout = absl::Seconds(30)});
+  EXPECT_TRUE(value.ok()) << value.status();
+}
+
 TEST_F(Fused, RandomGraphs) {
   int fused = 0;
   const int seeds = HowMany("TROUPE_SEEDS", 60, 20);

@@ -194,6 +194,22 @@ TEST_F(FuseKernelsTest, NotAcrossReceives) {
   EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d")));
 }
 
+struct Waiting : AsyncKernel {
+  void ComputeAsync(KernelContext&, KernelDone) override {}
+};
+
+// A dequeue waits for the enqueue of what the first one gives, which no edge says.
+TEST_F(FuseKernelsTest, NotAcrossWhatMayWait) {
+  const int x = Feed();
+  const int a = Part("a", {{x, 0}});
+  const int b = Part("b", {{a, 0}});
+  Fetch(Whole("enqueue", {{b, 0}}));
+  const int dequeue = Add("dequeue", {.kernel = std::make_shared<Waiting>(), .num_outputs = 1});
+  const int c = Part("c", {{b, 0}, {dequeue, 0}});
+  Fetch(Part("d", {{c, 0}}));
+  EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d")));
+}
+
 TEST_F(FuseKernelsTest, NotAcrossConditions) {
   spec_.frames.resize(1);
   const int x = Feed(), p = Feed();
