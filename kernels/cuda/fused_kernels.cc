@@ -94,7 +94,7 @@ class FusedKernel final : public Kernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     Shapes shapes;
-    std::vector<Shape> results(calls_.calls.size());
+    absl::InlinedVector<Shape, 16> results(calls_.calls.size());
     for (int k = 0; k < calls_.num_inputs; ++k) shapes.push_back(&ctx.input(k).shape());
     Shapes operands;
     for (size_t c = 0; c < results.size(); ++c) {

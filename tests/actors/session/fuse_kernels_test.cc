@@ -304,10 +304,9 @@ TEST_F(FuseKernelsTest, RandomGraphsMeanTheSame) {
     for (const size_t operand : operands) value = value * 31 + operand;
     return value;
   };
-  // In the order in which the nodes stand; also, by name, those that each one comes after.
-  const auto evaluate = [&](std::map<std::string, size_t>* after) {
+  // In the order in which the nodes stand; also says, by name, where each one is computed.
+  const auto evaluate = [&](std::map<std::string, size_t>* places) {
     std::vector<std::vector<size_t>> values(spec_.nodes.size());
-    std::vector<std::vector<std::string>> names(spec_.nodes.size());
     std::map<std::string, size_t> at;
     for (size_t i = 0; i < spec_.nodes.size(); ++i) {
       const PlanSpec::Node& node = spec_.nodes[i];
@@ -330,7 +329,7 @@ TEST_F(FuseKernelsTest, RandomGraphsMeanTheSame) {
         at[node.name + " (Op)"] = i;
       }
     }
-    *after = at;
+    *places = at;
     std::vector<size_t> fetched;
     for (const Input& fetch : spec_.fetches) fetched.push_back(values[fetch.node].at(fetch.port));
     return fetched;
