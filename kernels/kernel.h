@@ -235,6 +235,9 @@ class AsyncKernel : public Kernel {
     return absl::InternalError("an asynchronous kernel was called synchronously");
   }
   AsyncKernel* async() final { return this; }
+  /// False: what it waits for (a variable that is in use, a copy) comes whether or not other nodes
+  /// run.
+  virtual bool WaitsForNodes() const { return true; }
 };
 
 /// What a kernel can learn of its node when it is made. Errors from here are reported when the

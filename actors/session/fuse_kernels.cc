@@ -27,7 +27,10 @@ using Conditions = std::vector<int64_t>;
 constexpr size_t kMostConditions = 32;
 
 /// What may wait for another node, here or elsewhere, that no edge says: a dequeue for an enqueue.
-bool MayWait(const Node& node) { return node.kernel != nullptr && node.kernel->async() != nullptr; }
+bool MayWait(const Node& node) {
+  AsyncKernel* const async = node.kernel != nullptr ? node.kernel->async() : nullptr;
+  return async != nullptr && async->WaitsForNodes();
+}
 
 /// Under which conditions nodes run. Two that have the same ones run together or not at all, and
 /// after the same nodes that may wait.
@@ -337,21 +340,21 @@ class Fuser {
       }
       const int value = calls.num_inputs + static_cast<int>(calls.calls.size()) - 1;
       results[i] = value;
-      const bool leaves = used_outside_[i] != 0 ||
+      // Of those that only run as targets the last one stands for all.
+      const bool leaves = used_outside_[i] != 0 || (i == members.back() && calls.outputs.empty()) ||
                           std::any_of(consumers_[i].begin(), consumers_[i].end(),
                                       [&](int consumer) { return group_of_[consumer] != number; });
       if (!leaves) continue;
       fused.port[i] = static_cast<int>(calls.outputs.size());
       calls.outputs.push_back(value);
     }
-    if (!calls.outputs.empty()) fused.kernel = calls.calls[0].kernel->Fuse(calls);
+    fused.kernel = calls.calls[0].kernel->Fuse(calls);
     if (fused.kernel != nullptr) {
       fused.members = members;
       fused_.push_back(std::move(fused));
       return;
     }
     for (const int i : members) group_of_[i] = -1;
-    if (calls.outputs.empty()) return;  // Nobody takes anything of them.
     const auto half = members.begin() + static_cast<std::ptrdiff_t>(members.size() / 2);
     Fuse(std::vector<int>(members.begin(), half));
     Fuse(std::vector<int>(half, members.end()));

@@ -31,6 +31,7 @@ class LateShapeKernel : public AsyncKernel {
                done(absl::OkStatus(), Player::kHandsOn, std::move(own));
              });
   }
+  bool WaitsForNodes() const override { return false; }
 
  protected:
   struct Search {

@@ -36,6 +36,7 @@ class DownloadKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, KernelDone done) override {
     FetchFrom(ctx.step().device, ctx, done);
   }
+  bool WaitsForNodes() const override { return false; }
 };
 
 /// What a connected device has sent, wherever that is, to this device.
@@ -57,6 +58,7 @@ class PeerDownloadKernel final : public AsyncKernel {
  public:
   explicit PeerDownloadKernel(Device* peer) : peer_(peer) {}
   void ComputeAsync(KernelContext& ctx, KernelDone done) override { FetchFrom(peer_, ctx, done); }
+  bool WaitsForNodes() const override { return false; }
 
  private:
   Device* const peer_;

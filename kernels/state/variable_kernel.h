@@ -46,6 +46,7 @@ class Leases {
 class VariableKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, KernelDone done) final;
+  bool WaitsForNodes() const override { return false; }
 
  protected:
   VariableKernel(KernelConstruction& construction, int num_variables);

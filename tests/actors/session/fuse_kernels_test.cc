@@ -115,6 +115,18 @@ TEST_F(FuseKernelsTest, WhatOthersTakeIsAnOutput) {
   EXPECT_EQ(spec_.nodes[2].inputs[0].port, 0);
 }
 
+// They run as targets.
+TEST_F(FuseKernelsTest, OfWhatNobodyTakesTheLastOneIsAnOutput) {
+  most_ = 3;
+  int last = Feed();
+  for (const char* name : {"a", "b", "c", "d"}) last = Part(name, {{last, 0}});
+  EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d")));
+  ASSERT_EQ(spec_.nodes.size(), 3);
+  const auto& calls = static_cast<const Together*>(spec_.nodes[2].kernel.get())->calls;
+  EXPECT_THAT(calls.outputs, ElementsAre(2));
+  EXPECT_EQ(spec_.nodes[2].num_outputs, 1);
+}
+
 TEST_F(FuseKernelsTest, AWayThroughAnotherNodeKeepsThemApart) {
   const int x = Feed();
   const int a = Part("a", {{x, 0}});
@@ -195,19 +207,32 @@ TEST_F(FuseKernelsTest, NotAcrossReceives) {
 }
 
 struct Waiting : AsyncKernel {
+  explicit Waiting(bool for_nodes) : for_nodes(for_nodes) {}
   void ComputeAsync(KernelContext&, KernelDone) override {}
+  bool WaitsForNodes() const override { return for_nodes; }
+  const bool for_nodes;
 };
 
 // A dequeue waits for the enqueue of what the first one gives, which no edge says.
-TEST_F(FuseKernelsTest, NotAcrossWhatMayWait) {
+TEST_F(FuseKernelsTest, NotAcrossWhatWaitsForNodes) {
   const int x = Feed();
   const int a = Part("a", {{x, 0}});
   const int b = Part("b", {{a, 0}});
   Fetch(Whole("enqueue", {{b, 0}}));
-  const int dequeue = Add("dequeue", {.kernel = std::make_shared<Waiting>(), .num_outputs = 1});
+  const int dequeue = Add("dequeue", {.kernel = std::make_shared<Waiting>(true), .num_outputs = 1});
   const int c = Part("c", {{b, 0}, {dequeue, 0}});
   Fetch(Part("d", {{c, 0}}));
   EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d")));
+}
+
+// The read of a variable waits for its updates, which wait for nothing.
+TEST_F(FuseKernelsTest, AcrossWhatWaitsForNoNodes) {
+  const int x = Feed();
+  const int a = Part("a", {{x, 0}});
+  const int read = Add("read", {.kernel = std::make_shared<Waiting>(false), .num_outputs = 1});
+  const int b = Part("b", {{a, 0}, {read, 0}});
+  Fetch(Part("c", {{b, 0}, {a, 0}}));
+  EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b", "c")));
 }
 
 TEST_F(FuseKernelsTest, NotAcrossConditions) {
