@@ -7,6 +7,10 @@ namespace troupe::cuda {
 namespace {
 
 constexpr int kFusedThreads = 128;
+/// Of a multiprocessor: what its registers and slots allow.
+template <typename W>
+constexpr int kFusedBlocks = std::is_same_v<W, double> ? 7 : 8;
+constexpr int kAtOnce = 4;  ///< Loads that are under way.
 
 /// What threads are told.
 struct Arguments {
@@ -29,6 +33,7 @@ struct Arguments {
   template <bool kSmall>
   __device__ int64_t Sum(const int64_t* stride, int64_t i) const {
     int64_t at = 0, index;
+#pragma unroll 1  // Registers are few.
     for (int d = rank - 1; d > 0; --d) {
       i = sizes[d].template Divide<kSmall>(i, &index);
       at += index * stride[d];
@@ -40,7 +45,7 @@ struct Arguments {
 template <typename W>
 inline constexpr int kSize = 16 / static_cast<int>(sizeof(W));
 template <typename W>
-using Values = Pack<W, kSize<W>>;
+using Values = Packed<W, kSize<W>>;
 
 /// Calls fn with the type, one that is computed in W.
 template <typename W, typename Fn>
@@ -54,24 +59,57 @@ __device__ void Visit(Number type, Fn fn) {
   }
 }
 
-template <typename W, typename T>
-__device__ Values<W> LoadFrom(const Arguments& arguments, int operand, int64_t i, int count) {
-  const T* const from = static_cast<const T*>(arguments.operands[operand]);
-  Values<W> values;
-  if (arguments.packed && count == kSize<W>) {
-    const int64_t at = arguments.At(operand, i);
-    if (arguments.strides[operand][arguments.rank - 1] == 0) {
-      const W value = static_cast<W>(from[at]);
-      for (int k = 0; k < kSize<W>; ++k) values.values[k] = value;
-      return values;
+/// Bytes of elements as they are in memory: nothing waits for them until they are converted.
+struct Raw {
+  uint32_t words[4];
+};
+
+template <typename T, int kCount>
+__device__ Raw ToRaw(const Packed<T, kCount>& elements) {
+  Raw raw{};
+  memcpy(&raw, &elements, sizeof(elements));
+  return raw;
+}
+
+/// Elements of unsigned integers of their size.
+template <typename W, typename U>
+__device__ Raw LoadAs(const Arguments& arguments, int operand, int64_t i, int count) {
+  using Elements = Packed<U, kSize<W>>;
+  const U* const from = static_cast<const U*>(arguments.operands[operand]);
+  Elements elements;
+  if (!arguments.packed || count < kSize<W>) {
+    for (int k = 0; k < kSize<W>; ++k) {
+      elements.values[k] = from[arguments.At(operand, i + (k < count ? k : count - 1))];
     }
-    const auto pack = *reinterpret_cast<const Pack<T, kSize<W>>*>(from + at);
-    for (int k = 0; k < kSize<W>; ++k) values.values[k] = static_cast<W>(pack.values[k]);
-    return values;
+    return ToRaw(elements);
   }
-  for (int k = 0; k < kSize<W>; ++k) {
-    values.values[k] = static_cast<W>(from[arguments.At(operand, i + (k < count ? k : count - 1))]);
+  const U* const at = from + arguments.At(operand, i);
+  if (arguments.strides[operand][arguments.rank - 1] != 0) {
+    elements = LoadPacked<kSize<W>>(at, 0);
+  } else {
+    for (int k = 0; k < kSize<W>; ++k) elements.values[k] = *at;
   }
+  return ToRaw(elements);
+}
+template <typename W>
+__device__ Raw Load(const Arguments& arguments, FusedStep step, int64_t i, int count) {
+  if constexpr (std::is_same_v<W, double>) {
+    return LoadAs<W, uint64_t>(arguments, step.memory, i, count);
+  } else {
+    if (step.type == Number::kFloat) {
+      return LoadAs<W, uint32_t>(arguments, step.memory, i, count);
+    }
+    return LoadAs<W, uint16_t>(arguments, step.memory, i, count);
+  }
+}
+template <typename W>
+__device__ Values<W> Convert(Number type, const Raw& raw) {
+  Values<W> values;
+  Visit<W>(type, [&](auto zero) {
+    Packed<decltype(zero), kSize<W>> elements;
+    memcpy(&elements, &raw, sizeof(elements));
+    for (int k = 0; k < kSize<W>; ++k) values.values[k] = static_cast<W>(elements.values[k]);
+  });
   return values;
 }
 
@@ -79,15 +117,15 @@ template <typename W, typename T>
 __device__ void StoreTo(const Arguments& arguments, int output, const Values<W>& values, int64_t i,
                         int count) {
   T* const to = static_cast<T*>(arguments.outputs[output]) + i;
-  if (arguments.packed && count == kSize<W>) {
-    Pack<T, kSize<W>> pack;
-    for (int k = 0; k < kSize<W>; ++k) pack.values[k] = static_cast<T>(values.values[k]);
-    *reinterpret_cast<Pack<T, kSize<W>>*>(to) = pack;
+  if (!arguments.packed || count < kSize<W>) {
+    for (int k = 0; k < kSize<W>; ++k) {
+      if (k < count) to[k] = static_cast<T>(values.values[k]);
+    }
     return;
   }
-  for (int k = 0; k < kSize<W>; ++k) {
-    if (k < count) to[k] = static_cast<T>(values.values[k]);
-  }
+  Packed<T, kSize<W>> elements;
+  for (int k = 0; k < kSize<W>; ++k) elements.values[k] = static_cast<T>(values.values[k]);
+  StorePacked(elements, to, 0);
 }
 
 template <typename Fn, typename W>
@@ -174,7 +212,8 @@ __device__ Values<W> Compute(FusedOp op, const Values<W>& a, const Values<W>& b)
 
 /// All threads take the same steps, so that no branch divides a warp. A slot is a thread's own.
 template <typename W>
-__global__ void __launch_bounds__(kFusedThreads) FusedKernel(const Arguments arguments) {
+__global__ void __launch_bounds__(kFusedThreads, kFusedBlocks<W>)
+    FusedKernel(const Arguments arguments) {
   __shared__ Values<W> slots[FusedProgram::kSlots][kFusedThreads];
   const unsigned mine = threadIdx.x;
   const int64_t packs = (arguments.n + kSize<W> - 1) / kSize<W>;
@@ -182,17 +221,36 @@ __global__ void __launch_bounds__(kFusedThreads) FusedKernel(const Arguments arg
   for (int64_t p = int64_t{blockIdx.x} * kFusedThreads + mine; p < packs; p += stride) {
     const int64_t i = p * kSize<W>;
     const int count = arguments.n - i < kSize<W> ? static_cast<int>(arguments.n - i) : kSize<W>;
+    const FusedProgram& program = arguments.program;
+    Values<W>* const own = &slots[0][mine];
+    const auto slot = [&](int s) -> Values<W>& { return own[s * kFusedThreads]; };
+    const auto step_at = [&](int s) {  // By one read.
+      uint64_t bits;
+      memcpy(&bits, &program.steps[s], sizeof(bits));
+      return __builtin_bit_cast(FusedStep, bits);
+    };
+    for (int s = 0; s < program.num_early; s += kAtOnce) {
+      Raw raw[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (s + k < program.num_early) raw[k] = Load<W>(arguments, step_at(s + k), i, count);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (s + k >= program.num_early) break;
+        const FusedStep step = step_at(s + k);
+        slot(step.to) = Convert<W>(step.type, raw[k]);
+      }
+    }
     Values<W> last{};
-    for (int s = 0; s < arguments.program.num_steps; ++s) {
-      const FusedStep step = arguments.program.steps[s];
+    for (int s = program.num_early; s < program.num_steps; ++s) {
+      const FusedStep step = step_at(s);
       if (step.op == FusedOp::kLoad) {
-        Visit<W>(step.type, [&](auto type) {
-          last = LoadFrom<W, decltype(type)>(arguments, step.memory, i, count);
-        });
+        last = Convert<W>(step.type, Load<W>(arguments, step, i, count));
       } else {
-        const Values<W> a = step.a == FusedStep::kLast ? last : slots[step.a][mine];
+        const Values<W> a = step.a == FusedStep::kLast ? last : slot(step.a);
         Values<W> b = last;
-        if (step.b < FusedProgram::kSlots) b = slots[step.b][mine];
+        if (step.b < FusedProgram::kSlots) b = slot(step.b);
         last = Compute(step.op, a, b);
         Visit<W>(step.type, [&](auto type) {
           using T = decltype(type);
@@ -202,7 +260,7 @@ __global__ void __launch_bounds__(kFusedThreads) FusedKernel(const Arguments arg
           }
         });
       }
-      if (step.to != FusedStep::kNone) slots[step.to][mine] = last;
+      if (step.to != FusedStep::kNone) slot(step.to) = last;
     }
   }
 }

@@ -71,7 +71,7 @@ constexpr bool CanFuse(BinaryOp op) {
 
 /// A program computes in float, or in double. Each step leaves its result, rounded to its type, to
 /// the next one, and in a slot if a later one needs it.
-struct FusedStep {
+struct alignas(8) FusedStep {
   static constexpr uint8_t kNone = 255, kLast = 254;
   FusedOp op;
   Number type;
@@ -80,8 +80,9 @@ struct FusedStep {
   uint8_t memory = kNone;        ///< A load's operand, or the output that the result is stored in.
 };
 struct FusedProgram {
-  static constexpr int kMostSteps = 96, kMostOperands = 16, kMostOutputs = 8, kSlots = 16;
+  static constexpr int kMostSteps = 96, kMostOperands = 16, kMostOutputs = 8, kSlots = 12;
   int num_steps = 0;
+  int num_early = 0;  ///< The first steps, which are loads to slots: under way at the same time.
   FusedStep steps[kMostSteps];
 };
 

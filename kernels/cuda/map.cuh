@@ -7,15 +7,9 @@
 
 #include "kernels/cuda/division.cuh"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/parallel.cuh"
+#include "kernels/cuda/group.cuh"
 
 namespace troupe::cuda {
-
-/// Elements that are read or written at once.
-template <typename T, int kSize>
-struct alignas(sizeof(T) * kSize) Pack {
-  T values[kSize];
-};
 
 /// Where operands are read that have the output's elements in order, or one element for all.
 struct FlatWalk {
@@ -50,6 +44,7 @@ struct StridedWalk {
   template <bool kSmall>
   __device__ int64_t Sum(const int64_t* stride, int64_t i) const {
     int64_t at = 0, index;
+#pragma unroll 1  // Registers are few.
     for (int d = rank - 1; d > 0; --d) {
       i = sizes[d].template Divide<kSmall>(i, &index);
       at += index * stride[d];
@@ -60,11 +55,12 @@ struct StridedWalk {
 
 /// `kSize` elements from the output's element `i` on; after `count` of them the last one again.
 template <int kSize, typename T, typename Walk>
-__device__ Pack<T, kSize> Load(const T* from, const Walk& walk, int operand, int64_t i, int count) {
-  Pack<T, kSize> pack;
+__device__ Packed<T, kSize> Load(const T* from, const Walk& walk, int operand, int64_t i,
+                                 int count) {
+  Packed<T, kSize> pack;
   if (walk.packed && count == kSize) {
     const int64_t at = walk.At(operand, i);
-    if (walk.step(operand) != 0) return *reinterpret_cast<const Pack<T, kSize>*>(from + at);
+    if (walk.step(operand) != 0) return LoadPacked<kSize>(from, at);
     const T value = from[at];
     for (int k = 0; k < kSize; ++k) pack.values[k] = value;
     return pack;
@@ -77,9 +73,10 @@ __device__ Pack<T, kSize> Load(const T* from, const Walk& walk, int operand, int
 
 /// The first `count` elements of a pack.
 template <typename R, int kSize, typename Walk>
-__device__ void Store(const Pack<R, kSize>& pack, const Walk& walk, R* out, int64_t i, int count) {
+__device__ void Store(const Packed<R, kSize>& pack, const Walk& walk, R* out, int64_t i,
+                      int count) {
   if (walk.packed && count == kSize) {
-    *reinterpret_cast<Pack<R, kSize>*>(out + i) = pack;
+    StorePacked(pack, out, i);
     return;
   }
   for (int k = 0; k < kSize; ++k) {
@@ -88,8 +85,8 @@ __device__ void Store(const Pack<R, kSize>& pack, const Walk& walk, R* out, int6
 }
 
 template <typename R, int kSize, typename Fn, typename... Packs>
-__device__ Pack<R, kSize> ApplyToPacks(const Fn& fn, const Packs&... packs) {
-  Pack<R, kSize> result;
+__device__ Packed<R, kSize> ApplyToPacks(const Fn& fn, const Packs&... packs) {
+  Packed<R, kSize> result;
   for (int k = 0; k < kSize; ++k) result.values[k] = fn(packs.values[k]...);
   return result;
 }
@@ -106,7 +103,7 @@ __device__ void MapPacks(const Fn& fn, const Walk& walk, R* out, int64_t n,
   for (int64_t p = int64_t{blockIdx.x} * kThreads + threadIdx.x; p < packs; p += step) {
     const int64_t i = p * kSize;
     const int count = n - i < kSize ? static_cast<int>(n - i) : kSize;
-    const Pack<R, kSize> result = ApplyToPacks<R, kSize>(
+    const Packed<R, kSize> result = ApplyToPacks<R, kSize>(
         fn, Load<kSize>(operands, walk, static_cast<int>(kOperands), i, count)...);
     Store(result, walk, out, i, count);
   }

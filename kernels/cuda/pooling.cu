@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cuda/parallel.cuh"
+#include "kernels/cuda/group.cuh"
 #include "kernels/cuda/pooling.h"
 
 namespace troupe::cuda {
 namespace {
 
-/// What a thread works on at once: channels that lie together.
-template <typename T, int kChannels>
-struct alignas(sizeof(T) * kChannels) Pack {
-  T values[kChannels];
-};
+// A thread works on a pack of channels at once.
 
 /// A pooling in the type in which indices of its elements are computed. Depth counts packs.
 template <typename Index>
@@ -130,7 +126,7 @@ __device__ double Lowest() {
 
 template <typename T, int kChannels, typename Index>
 struct MaxPool {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P* input;
   P* output;
@@ -147,7 +143,7 @@ struct MaxPool {
         }
       }
     });
-    output[i] = best;
+    StorePacked(best, output[i].values, 0);
   }
 };
 
@@ -155,15 +151,15 @@ struct MaxPool {
 /// NaN loses unless it is first.
 template <typename T, int kChannels, typename Index>
 struct FindMax {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P* input;
-  Pack<int32_t, kChannels>* found;
+  Packed<int32_t, kChannels>* found;
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
     P best;
-    Pack<int32_t, kChannels> where;
+    Packed<int32_t, kChannels> where;
     for (int k = 0; k < kChannels; ++k) where.values[k] = -1;
     ForWindow(plan, place, [&](Index y, Index x, Index at) {
       const P in = input[at];
@@ -175,16 +171,16 @@ struct FindMax {
         }
       }
     });
-    found[i] = where;
+    StorePacked(where, found[i].values, 0);
   }
 };
 
 template <typename T, int kChannels, typename Index>
 struct MaxPoolGrad {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P* gradient;
-  const Pack<int32_t, kChannels>* found;
+  const Packed<int32_t, kChannels>* found;
   P* output;
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
@@ -192,7 +188,7 @@ struct MaxPoolGrad {
     const auto pixel = static_cast<int32_t>(place.row * plan.columns.input + place.column);
     W sums[kChannels] = {};
     ForWindowsWith(plan, place, [&](Index, Index, Index at) {
-      const Pack<int32_t, kChannels> where = found[at];
+      const Packed<int32_t, kChannels> where = found[at];
       const P dy = gradient[at];
       for (int k = 0; k < kChannels; ++k) {
         if (where.values[k] == pixel) sums[k] += static_cast<W>(dy.values[k]);
@@ -200,13 +196,13 @@ struct MaxPoolGrad {
     });
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k]);
-    output[i] = result;
+    StorePacked(result, output[i].values, 0);
   }
 };
 
 template <typename T, int kChannels, typename Index>
 struct MaxPoolGradGrad {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P *input, *pooled, *gradient;
   P* output;
@@ -226,13 +222,13 @@ struct MaxPoolGradGrad {
         }
       }
     });
-    output[i] = result;
+    StorePacked(result, output[i].values, 0);
   }
 };
 
 template <typename T, int kChannels, typename Index>
 struct AvgPool {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P* input;
   P* output;
@@ -246,13 +242,13 @@ struct AvgPool {
     }));
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k] / count);
-    output[i] = result;
+    StorePacked(result, output[i].values, 0);
   }
 };
 
 template <typename T, int kChannels, typename Index>
 struct AvgPoolGrad {
-  using P = Pack<T, kChannels>;
+  using P = Packed<T, kChannels>;
   Plan<Index> plan;
   const P* gradient;
   P* output;
@@ -268,7 +264,7 @@ struct AvgPoolGrad {
     });
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k]);
-    output[i] = result;
+    StorePacked(result, output[i].values, 0);
   }
 };
 

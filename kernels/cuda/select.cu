@@ -53,7 +53,7 @@ int PartsOf(Number type) {
 template <int kCount, typename T, int kSize>
 __device__ void AddPacks(const Addends& addends, int first, const FlatWalk& walk, int64_t i,
                          int count, WideType<T> (&sums)[kSize]) {
-  Pack<T, kSize> packs[kCount];
+  Packed<T, kSize> packs[kCount];
 #pragma unroll
   for (int a = 0; a < kCount; ++a) {
     packs[a] = Load<kSize>(static_cast<const T*>(addends.data[first + a]), walk, 0, i, count);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
       for (; a + 4 <= addends.count; a += 4) AddPacks<4, T>(addends, a, walk, i, count, sums);
       for (; a < addends.count; ++a) AddPacks<1, T>(addends, a, walk, i, count, sums);
     }
-    Pack<T, kSize> result;
+    Packed<T, kSize> result;
     for (int k = 0; k < kSize; ++k) result.values[k] = static_cast<T>(sums[k]);
     Store(result, walk, out, i, count);
   }
