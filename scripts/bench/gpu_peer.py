@@ -50,6 +50,16 @@ class Rows:
                 x = torch.neg(x)
         return step, count
 
+    def chain(self):
+        count = self.size(1000, 100)
+        start = self.random(16)
+
+        def step():
+            x = start
+            for i in range(count):
+                x = torch.neg(x) if i % 2 == 0 else torch.tanh(x)
+        return step, count
+
     def matmul(self, kind):
         side = self.size(8192 if kind == "bf16" else 4096, 64)
         torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"

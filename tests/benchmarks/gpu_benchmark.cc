@@ -2,9 +2,11 @@
 //
 //     gpu_benchmark [--device TYPE] [--small] --list
 //     gpu_benchmark [--device TYPE] [--small] ROW
+//     gpu_benchmark [--device TYPE] [--small] --profile ROW
 //
 // The second one measures. Each line of the standard input is a number of seconds to run for; each
-// is answered by one line of JSON. scripts/gpu-bench tells it and PyTorch in turn.
+// is answered by one line of JSON. scripts/gpu-bench tells it and PyTorch in turn. The third one
+// traces a step and prints, by op, how often it was enqueued and how long the card took for it.
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
@@ -12,13 +14,16 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/runtime.h"
 #include "api/program/command_line.h"
 #include "devices/device.h"
+#include "graph/protos/config.pb.h"
 #include "tests/benchmarks/gpu_graphs.h"
 
 namespace troupe::benchmarks {
@@ -46,6 +51,7 @@ std::vector<Row> Rows(bool small) {
     rows.push_back({std::move(name), std::move(build), tf32});
   };
   add("node", [=](const Scope& s) { return Nodes(s, static_cast<int>(size(1000, 100))); });
+  add("chain", [=](const Scope& s) { return Chain(s, static_cast<int>(size(1000, 100))); });
   add("matmul_bf16", [=](const Scope& s) { return Products(s, size(8192, 64), kHalf); });
   add(
       "matmul_tf32", [=](const Scope& s) { return Products(s, size(4096, 64), kFloat); }, true);
@@ -133,7 +139,46 @@ absl::Status Answer(const std::function<absl::Status()>& step, double seconds, i
   return absl::OkStatus();
 }
 
-int Measure(const Row& row, const std::string& type) {
+/// Of a step that is traced, by op: what the device's stream took, or, of a device that is the
+/// host, what the calls took.
+absl::Status Profile(const Work& work, Session* session) {
+  for (int i = 0; i < 3; ++i) {
+    TROUPE_RETURN_IF_ERROR(session->Run(work.feeds, work.fetches, work.targets).status());
+  }
+  RunOptions options;
+  options.trace = true;
+  RunMetadata metadata;
+  TROUPE_RETURN_IF_ERROR(
+      session->Run(work.feeds, work.fetches, work.targets, options, &metadata).status());
+  const bool on_host =
+      session->runtime()->devices().back()->device->memory_space() != MemorySpace::kDevice;
+  struct Total {
+    int64_t count = 0, ns = 0;
+  };
+  std::map<std::string, Total> totals;
+  Total all;
+  for (const DeviceStepStats& device : metadata.step_stats().dev_stats()) {
+    if (!on_host && !device.device().ends_with("/stream:all")) continue;
+    for (const NodeExecStats& node : device.node_stats()) {
+      const std::string& label = node.timeline_label();  // NAME = OP
+      for (Total* total : {&totals[label.substr(label.rfind(' ') + 1)], &all}) {
+        ++total->count;
+        total->ns += node.op_end_rel_nanos();
+      }
+    }
+  }
+  std::vector<std::pair<std::string, Total>> rows(totals.begin(), totals.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
+  rows.insert(rows.begin(), {"all", all});
+  for (const auto& [op, total] : rows) {
+    std::printf("%12.1f us %6" PRId64 "  %s\n", static_cast<double>(total.ns) / 1e3, total.count,
+                op.c_str());
+  }
+  return absl::OkStatus();
+}
+
+int Measure(const Row& row, const std::string& type, bool profile) {
   if (row.tf32) setenv("TROUPE_TF32", "1", 1);  // Read at the first product.
   Scope root = Scope::NewRoot();
   const Scope card = root.WithDevice("/device:" + type + ":0");
@@ -149,6 +194,10 @@ int Measure(const Row& row, const std::string& type) {
   if (absl::Status status = (*session)->RunTargets({init}); !status.ok()) {
     return Fail(row.name, status);
   }
+  if (profile) {
+    const absl::Status status = Profile(work, session->get());
+    return status.ok() ? 0 : Fail(row.name, status);
+  }
   const auto step = [&] {
     return (*session)->Run(work.feeds, work.fetches, work.targets).status();
   };
@@ -162,15 +211,16 @@ int Measure(const Row& row, const std::string& type) {
 int Main(int argc, char** argv) {
   CommandLine line("gpu_benchmark", "Measures kernels and training steps on a device.");
   std::string type = "GPU", name;
-  bool small = false, list = false;
+  bool small = false, list = false, profile = false;
   line.add_option("ROW", name, "What is measured")->type_name("");
   AddValue(&line, "--device TYPE", &type, "Of the device");
   line.add_flag("--small", small, "Small sizes, to see that everything runs");
   line.add_flag("--list", list, "Prints the rows");
+  line.add_flag("--profile", profile, "Prints what a step's time goes to");
   if (const std::optional<int> status = line.Read(argc, argv)) return *status;
   for (const Row& row : Rows(small)) {
     if (list) std::printf("%s\n", row.name.c_str());
-    if (!list && row.name == name) return Measure(row, type);
+    if (!list && row.name == name) return Measure(row, type, profile);
   }
   if (list) return 0;
   std::fprintf(stderr, "there is no row \"%s\"; --list names them\n", name.c_str());

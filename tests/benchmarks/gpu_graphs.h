@@ -48,6 +48,13 @@ inline Work Nodes(const Scope& s, int count) {
   return {.targets = {x.node}, .per = count};
 }
 
+/// A chain of kernels that can be computed together.
+inline Work Chain(const Scope& s, int count) {
+  Output x = Random(s, {16});
+  for (int i = 0; i < count; ++i) x = i % 2 == 0 ? ops::Neg(s, x) : ops::Tanh(s, x);
+  return {.targets = {x.node}, .per = count, .optimize = true};
+}
+
 inline Work Products(const Scope& s, int64_t side, ElementType type) {
   const Output a = Random(s, {side, side}, type), b = Random(s, {side, side}, type);
   return Repeat(4, [&] { return ops::MatMul(s, a, b); });

@@ -7,6 +7,7 @@
 #include "api/troupe.h"
 #include "graph/protos/stats.pb.h"
 #include "kernels/common/broadcast.h"
+#include "tests/benchmarks/gpu_graphs.h"
 #include "tests/cuda_on_host/against_cpu.h"
 #include "tests/how_many.h"
 
@@ -230,6 +231,34 @@ TEST_F(Fused, InLoopsAndBranches) {
   ASSERT_TRUE(root.ok()) << root.status();
   const int fused = Compare({end[1], end[2], chosen[0], chosen[1], gradients[0]});
   EXPECT_GE(fused, 5 + 1 + 5);  // A trace has a line for each iteration.
+}
+
+// Weights are read within the step, the counter of iterations is on the host: none of that keeps
+// the nodes of a cell, or of its gradient, apart.
+TEST_F(Fused, CellsOfAnLstm) {
+  const Scope root = Scope::NewRoot();
+  constexpr int kSteps = 4;
+  const benchmarks::Work work =
+      benchmarks::TrainLstm(root.WithDevice(kGpu), kSteps, 2, 8, /*block=*/false);
+  Node* const init = GlobalVariablesInitializer(root);
+  ASSERT_TRUE(root.ok()) << root.status();
+  const auto session = Session::Create(root.graph(), {.devices = {{"GPU", {.count = 1}}}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE((*session)->RunTargets({init}).ok());
+  RunMetadata metadata;
+  const auto run = (*session)->Run(work.feeds, {}, work.targets, {.trace = true}, &metadata);
+  ASSERT_TRUE(run.ok()) << run.status();
+  std::map<std::string, int> ops;
+  for (const auto& device : metadata.step_stats().dev_stats()) {
+    if (!device.device().ends_with("/stream:all")) continue;
+    for (const auto& node : device.node_stats()) {
+      ++ops[node.timeline_label().substr(node.timeline_label().rfind(' ') + 1)];
+    }
+  }
+  EXPECT_EQ(ops["Fused"], 2 * kSteps);
+  for (const char* op : {"Sigmoid", "Tanh", "SigmoidGrad", "TanhGrad", "AddN"}) {
+    EXPECT_EQ(ops[op], 0) << op;
+  }
 }
 
 // What is dequeued has been enqueued by the same step.
