@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "devices/cpu/block_signals.h"
@@ -226,7 +228,17 @@ bool CudaStream::Poll() {
 
 // --- memory --------------------------------------------------------------------------------------
 
+/// For memory checkers: every block is the driver's own, of exactly the bytes that were asked for.
+bool ExactBlocks() {
+  static const bool exact = [] {
+    const char* const value = std::getenv("TROUPE_CUDA_EXACT_BLOCKS");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  return exact;
+}
+
 std::vector<void*>* KeptBlocks::Like(int64_t size) {
+  if (ExactBlocks()) return nullptr;
   const auto number = static_cast<size_t>(size) / kClassBytes;
   const bool small = static_cast<size_t>(size) <= kSmallClasses * kClassBytes;
   return small ? &blocks[number - 1] : nullptr;
@@ -248,6 +260,7 @@ void CudaAllocator::Restart(int64_t limit) {
 }
 
 size_t CudaAllocator::SizeOf(size_t bytes) {
+  if (ExactBlocks()) return std::max<size_t>(bytes, 1);
   constexpr size_t kStep = KeptBlocks::kClassBytes;
   const size_t small = std::max<size_t>((bytes + kStep - 1) / kStep, 1);
   return small <= KeptBlocks::kSmallClasses ? small * kStep : bytes;

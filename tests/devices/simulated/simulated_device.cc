@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -28,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMemory = size_t{1} << 30;  // Of addresses.
 constexpr int kDevices = 8;
-constexpr unsigned char kFreed = 0xa5;
+constexpr unsigned char kFresh = 0x5b, kFreed = 0xa5, kGuard = 0xc7;
+constexpr size_t kPage = 4096;
 
 std::atomic<int64_t> num_tasks{0}, num_waits{0}, num_copies{0};
 std::atomic<bool> cannot_tell{false};
@@ -116,39 +118,57 @@ class Machine final : public Allocator, public LiveBlocks {
     return at >= outside_ && at < outside_ + kMemory ? inside_ + (at - outside_) : nullptr;
   }
 
-  // --- memory: the first block that is large enough ---
+  // --- memory: the first place that is large enough. A block ends where a page does, but for its
+  // alignment, and behind it is a page that nobody may touch ---
 
   std::string_view name() const override { return "simulated device"; }
   MemorySpace space() const override { return MemorySpace::kDevice; }
   void* Allocate(size_t bytes) override {
     if (bytes > kMemory) return nullptr;
-    const size_t size = Rounded(bytes);
-    std::lock_guard<std::mutex> lock(memory_mutex_);
+    const size_t size = Rounded(bytes), space = Space(bytes);
+    std::unique_lock<std::mutex> lock(memory_mutex_);
     if (limit_ > 0 && stats_.bytes_in_use + static_cast<int64_t>(size) > limit_) return nullptr;
-    const auto block = std::find_if(free_.begin(), free_.end(),
-                                    [size](const auto& free) { return free.second >= size; });
-    if (block == free_.end()) return nullptr;
-    const size_t offset = block->first, rest = block->second - size;
-    free_.erase(block);
-    if (rest > 0) free_[offset + size] = rest;
+    const auto place = std::find_if(free_.begin(), free_.end(),
+                                    [space](const auto& free) { return free.second >= space; });
+    if (place == free_.end()) return nullptr;
+    const size_t begin = place->first, rest = place->second - space;
+    free_.erase(place);
+    if (rest > 0) free_[begin + space] = rest;
     ++stats_.num_allocs;
     stats_.bytes_in_use += static_cast<int64_t>(size);
     stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
     stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, static_cast<int64_t>(bytes));
-    Add(outside_ + offset, size);
-    return outside_ + offset;
+    const size_t end = begin + space - kPage;
+    char* const block = outside_ + (end - size);
+    Add(block, size);
+    lock.unlock();
+    // Enqueued before whatever uses the block.
+    stream(StreamUse::kCompute)->Enqueue([this, bytes, size, end] {
+      std::memset(inside_ + end - size, kFresh, bytes);
+      std::memset(inside_ + end - size + bytes, kGuard, size - bytes);
+      if (mprotect(inside_ + end, kPage, PROT_NONE) != 0) std::abort();
+    });
+    return block;
   }
   void Free(void* block, size_t bytes) override {
-    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - outside_);
-    const size_t size = Rounded(bytes);
+    const size_t size = Rounded(bytes), space = Space(bytes);
+    const size_t end = static_cast<size_t>(static_cast<char*>(block) - outside_) + size;
+    const size_t offset = end + kPage - space;
     Remove(block);
     // Enqueued before the block can be had again: what is still to run on it comes first.
-    stream(StreamUse::kCompute)->Enqueue([at = inside_ + offset, size] {
+    stream(StreamUse::kCompute)->Enqueue([this, bytes, size, end] {
+      char* const at = inside_ + (end - size);
+      const auto is_guard = [](char byte) { return byte == static_cast<char>(kGuard); };
+      if (!std::all_of(at + bytes, at + size, is_guard)) {
+        std::fprintf(stderr, "simulated device: written beyond a block of %zu bytes\n", bytes);
+        std::abort();
+      }
+      if (mprotect(inside_ + end, kPage, PROT_READ | PROT_WRITE) != 0) std::abort();
       std::memset(at, kFreed, size);
     });
     std::lock_guard<std::mutex> lock(memory_mutex_);
     stats_.bytes_in_use -= static_cast<int64_t>(size);
-    auto next = free_.emplace(offset, size).first;
+    auto next = free_.emplace(offset, space).first;
     if (next != free_.begin()) {
       const auto before = std::prev(next);
       if (before->first + before->second == offset) {
@@ -191,6 +211,8 @@ class Machine final : public Allocator, public LiveBlocks {
   static size_t Rounded(size_t bytes) {
     return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   }
+  /// What a block takes, with the page behind it.
+  static size_t Space(size_t bytes) { return (Rounded(bytes) + kPage - 1) / kPage * kPage + kPage; }
   void set_limit_locked(int64_t bytes) {
     std::lock_guard<std::mutex> lock(memory_mutex_);
     limit_ = bytes > 0 ? std::min(bytes, memory_) : memory_;

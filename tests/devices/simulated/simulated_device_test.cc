@@ -46,6 +46,31 @@ TEST(SimulatedDevice, ItsMemoryIsItsOwn) {
   EXPECT_TRUE(absl::IsInvalidArgument(Upload(device.get(), Tensor::Scalar("text")).status()));
 }
 
+TEST(SimulatedDevice, NothingBeyondABlockMayBeTouched) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto work_on = [](size_t bytes, size_t at, bool write) {
+    const auto device = std::move(Make({})[0]);
+    Allocator* const memory = device->allocator(MemorySpace::kDevice);
+    void* const block = memory->Allocate(bytes);
+    volatile char* const byte = static_cast<char*>(Reach(block)) + at;
+    Enqueue(device.get(), [byte, write] {
+      const char value = *byte;
+      if (write) *byte = static_cast<char>(value + 1);
+    });
+    memory->Free(block, bytes);
+    std::promise<void> over;
+    device->stream()->WhenDone([&](const absl::Status&) { over.set_value(); });
+    over.get_future().get();
+  };
+  for (const size_t bytes : {1, 63, 64, 65, 4096, 4100, 10000}) {
+    work_on(bytes, 0, true);
+    work_on(bytes, bytes - 1, true);
+    EXPECT_DEATH(work_on(bytes, bytes, true), "") << bytes;
+    EXPECT_DEATH(work_on(bytes, (bytes + 63) / 64 * 64, false), "") << bytes;
+  }
+  EXPECT_DEATH(work_on(100, 100, true), "written beyond a block of 100 bytes");
+}
+
 TEST(SimulatedDevice, WorkIsLateAndInOrder) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto device = std::move(Make({.seed = seed, .stopped = true})[0]);
