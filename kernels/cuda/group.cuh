@@ -29,24 +29,26 @@ template <int kN, typename T>
 __device__ Packed<T, kN> LoadPacked(const T* from, int64_t at) {
   return *reinterpret_cast<const Packed<T, kN>*>(from + at);
 }
-/// By instructions of 16 or 8 bytes: of an assignment nvcc makes one for each element at times.
+/// To global memory, by instructions of 16 or 8 bytes: of an assignment nvcc makes one for each
+/// element at times.
 template <int kN, typename T>
 __device__ void StorePacked(const Packed<T, kN>& values, T* to, int64_t at) {
 #ifdef __CUDACC__
   constexpr int kBytes = sizeof(values);
-  if constexpr (kBytes % 8 == 0) {
+  if constexpr (kBytes == 8 || kBytes % 16 == 0) {
     uint32_t words[kBytes / 4];
     memcpy(words, &values, kBytes);
     const size_t address = __cvta_generic_to_global(to + at);
     if constexpr (kBytes == 8) {
       asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(words[0]), "r"(words[1])
                    : "memory");
-    }
+    } else {
 #pragma unroll
-    for (int w = 0; w + 4 <= kBytes / 4; w += 4) {
-      asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address + 4 * w), "r"(words[w]),
-                   "r"(words[w + 1]), "r"(words[w + 2]), "r"(words[w + 3])
-                   : "memory");
+      for (int w = 0; w < kBytes / 4; w += 4) {
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address + 4 * w),
+                     "r"(words[w]), "r"(words[w + 1]), "r"(words[w + 2]), "r"(words[w + 3])
+                     : "memory");
+      }
     }
     return;
   }
