@@ -203,8 +203,8 @@ class Machine final : public Allocator, public LiveBlocks {
   }
   static char* Map(uintptr_t hint, int file, int protection) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a hint for mmap.
-    void* const mapped =
-        mmap(reinterpret_cast<void*>(hint), kMemory, protection, MAP_SHARED, file, 0);
+    void* const wanted = reinterpret_cast<void*>(hint);
+    void* const mapped = mmap(wanted, kMemory, protection, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED) std::abort();
     return static_cast<char*>(mapped);
   }
