@@ -73,12 +73,21 @@ class IsOfKindKernel final : public TypedKernel {
   }
 };
 
-absl::Status LogicalNot(KernelContext& ctx) {
-  const auto* x = static_cast<const bool*>(ctx.input(0).raw_data());
-  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
-  return Enqueued(
-      LaunchNot(x, static_cast<bool*>(y->mutable_raw_data()), y->num_elements(), StreamOf(ctx)));
-}
+class LogicalNot final : public Kernel, public FusiblePart {
+ public:
+  LogicalNot(KernelConstruction&, absl::Status*) {
+    Offer(FusedOp::kNot, Number::kBool, Number::kBool);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const auto* x = static_cast<const bool*>(ctx.input(0).raw_data());
+    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
+    return Enqueued(
+        LaunchNot(x, static_cast<bool*>(y->mutable_raw_data()), y->num_elements(), StreamOf(ctx)));
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return *operands[0];
+  }
+};
 
 absl::Status PassThrough(KernelContext& ctx) {
   ctx.PassThrough(0, 0);
@@ -141,12 +150,14 @@ enum class Comparison : uint8_t {
 };
 
 template <Comparison kComparison>
-class ComparisonKernel final : public TypedKernel {
+class ComparisonKernel final : public TypedKernel, public FusiblePart {
  public:
   ComparisonKernel(KernelConstruction& construction, absl::Status* status)
       : TypedKernel(construction, status),
         shapes_may_differ_((kComparison == Comparison::kEqual || kNegated) &&
-                           !construction.attrs().GetOr<bool>("incompatible_shape_error", true)) {}
+                           !construction.attrs().GetOr<bool>("incompatible_shape_error", true)) {
+    if (!shapes_may_differ_) Offer(kFusedOp, type(), Number::kBool, kSwapped);
+  }
 
   absl::Status Compute(KernelContext& ctx) override {
     if (shapes_may_differ_ && !BroadcastShapes(ctx.input(0).shape(), ctx.input(1).shape()).ok()) {
@@ -155,20 +166,29 @@ class ComparisonKernel final : public TypedKernel {
       return absl::OkStatus();
     }
     TROUPE_ASSIGN_OR_RETURN(BinaryCall call, BroadcastCall(ctx, kBool));
-    if (kComparison == Comparison::kGreater || kComparison == Comparison::kGreaterEqual) {
+    if (kSwapped) {
       std::swap(call.a, call.b);
       std::swap(call.broadcast.strides[0], call.broadcast.strides[1]);
     }
     return Enqueued(LaunchComparison(kRelation, type(), call, StreamOf(ctx)));
   }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return BroadcastShapes(*operands[0], *operands[1]);
+  }
 
  private:
   static constexpr bool kNegated = kComparison == Comparison::kNotEqual;
+  static constexpr bool kSwapped =
+      kComparison == Comparison::kGreater || kComparison == Comparison::kGreaterEqual;
   /// Of the operands in turn, if the first one is to be greater.
   static constexpr Relation kRelation = {
       .less = kComparison != Comparison::kEqual && !kNegated,
       .equal = kComparison != Comparison::kLess && kComparison != Comparison::kGreater,
       .negated = kNegated};
+  static constexpr FusedOp kFusedOp = kNegated           ? FusedOp::kNotEqual
+                                      : !kRelation.less  ? FusedOp::kEqual
+                                      : !kRelation.equal ? FusedOp::kLess
+                                                         : FusedOp::kLessEqual;
 
   const bool shapes_may_differ_;
 };
@@ -194,10 +214,17 @@ class ApproximateEqual final : public TypedKernel {
 
 /// And, Or: the smaller and the larger one of two that are 0 or 1.
 template <BinaryOp kOp>
-absl::Status Logical(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const BinaryCall call, BroadcastCall(ctx, kBool));
-  return Enqueued(LaunchBinaryInteger(kOp, Number::kUint8, call, StreamOf(ctx)));
-}
+class Logical final : public Kernel, public FusiblePart {
+ public:
+  Logical(KernelConstruction&, absl::Status*) { Offer(ToFused(kOp), Number::kBool, Number::kBool); }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const BinaryCall call, BroadcastCall(ctx, kBool));
+    return Enqueued(LaunchBinaryInteger(kOp, Number::kUint8, call, StreamOf(ctx)));
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    return BroadcastShapes(*operands[0], *operands[1]);
+  }
+};
 
 /// Of two inputs of the same size or, if `same_shape`, of the same shape.
 absl::Status CheckGradient(const Shape& a, const Shape& b, bool same_shape) {

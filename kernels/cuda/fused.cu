@@ -50,6 +50,7 @@ using Values = Packed<W, kSize<W>>;
 /// Calls fn with the type, one that is computed in W.
 template <typename W, typename Fn>
 __device__ void Visit(Number type, Fn fn) {
+  if (type == Number::kBool) return fn(bool());
   if constexpr (std::is_same_v<W, double>) {
     fn(double());
   } else {
@@ -93,6 +94,7 @@ __device__ Raw LoadAs(const Arguments& arguments, int operand, int64_t i, int co
 }
 template <typename W>
 __device__ Raw Load(const Arguments& arguments, FusedStep step, int64_t i, int count) {
+  if (step.type == Number::kBool) return LoadAs<W, uint8_t>(arguments, step.memory, i, count);
   if constexpr (std::is_same_v<W, double>) {
     return LoadAs<W, uint64_t>(arguments, step.memory, i, count);
   } else {
@@ -138,6 +140,37 @@ __device__ void Binary(const Values<W>& a, const Values<W>& b, Values<W>* to) {
 #pragma unroll
   for (int k = 0; k < kSize<W>; ++k) to->values[k] = Fn()(a.values[k], b.values[k]);
 }
+
+struct Less {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return static_cast<W>(a < b);
+  }
+};
+struct LessEqual {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return static_cast<W>(a <= b);
+  }
+};
+struct Equal {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return static_cast<W>(a == b);
+  }
+};
+struct NotEqual {
+  template <typename W>
+  __device__ W operator()(W a, W b) const {
+    return static_cast<W>(a != b);
+  }
+};
+struct Not {
+  template <typename W>
+  __device__ W operator()(W a) const {
+    return static_cast<W>(a == 0);
+  }
+};
 
 template <auto kOp>
 constexpr int kCode = static_cast<int>(ToFused(kOp));
@@ -201,6 +234,21 @@ __device__ Values<W> Compute(FusedOp op, const Values<W>& a, const Values<W>& b)
     TROUPE_GRADIENT(kSelu);
     TROUPE_GRADIENT(kSoftplus);
     TROUPE_GRADIENT(kSoftsign);
+    case static_cast<int>(FusedOp::kLess):
+      Binary<Less>(a, b, &result);
+      break;
+    case static_cast<int>(FusedOp::kLessEqual):
+      Binary<LessEqual>(a, b, &result);
+      break;
+    case static_cast<int>(FusedOp::kEqual):
+      Binary<Equal>(a, b, &result);
+      break;
+    case static_cast<int>(FusedOp::kNotEqual):
+      Binary<NotEqual>(a, b, &result);
+      break;
+    case static_cast<int>(FusedOp::kNot):
+      Unary<Not>(a, &result);
+      break;
 #undef TROUPE_UNARY
 #undef TROUPE_BINARY
 #undef TROUPE_GRADIENT
@@ -251,7 +299,14 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocks<W>)
         const Values<W> a = step.a == FusedStep::kLast ? last : slot(step.a);
         Values<W> b = last;
         if (step.b < FusedProgram::kSlots) b = slot(step.b);
-        last = Compute(step.op, a, b);
+        if (step.op == FusedOp::kSelect) {
+          const Values<W> c = step.c == FusedStep::kLast ? last : slot(step.c);
+          for (int k = 0; k < kSize<W>; ++k) {
+            last.values[k] = a.values[k] != 0 ? b.values[k] : c.values[k];
+          }
+        } else {
+          last = Compute(step.op, a, b);
+        }
         Visit<W>(step.type, [&](auto type) {
           using T = decltype(type);
           for (W& value : last.values) value = static_cast<W>(static_cast<T>(value));

@@ -11,9 +11,22 @@
 
 namespace troupe::cuda {
 
-/// Steps of programs: functions of each kind from its number on, kRound, which only rounds, and
-/// loads.
-enum class FusedOp : uint8_t { kUnary = 0, kBinary = 64, kGradient = 96, kRound = 128, kLoad };
+/// Steps of programs: functions of each kind from its number on; kRound, which only rounds; loads;
+/// what is 1 if it holds and 0 if not; kSelect, which is its second operand where the first one is
+/// not 0, else the third one.
+enum class FusedOp : uint8_t {
+  kUnary = 0,
+  kBinary = 64,
+  kGradient = 96,
+  kRound = 128,
+  kLoad,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kNot,
+  kSelect,
+};
 constexpr FusedOp ToFused(UnaryOp op) { return FusedOp(static_cast<uint8_t>(op)); }
 constexpr FusedOp ToFused(BinaryOp op) {
   return FusedOp(static_cast<uint8_t>(FusedOp::kBinary) + static_cast<uint8_t>(op));
@@ -69,15 +82,15 @@ constexpr bool CanFuse(BinaryOp op) {
   }
 }
 
-/// A program computes in float, or in double. Each step leaves its result, rounded to its type, to
-/// the next one, and in a slot if a later one needs it.
+/// A program computes in float, or in double; a bool is 0 or 1. Each step leaves its result,
+/// rounded to its type, to the next one, and in a slot if a later one needs it.
 struct alignas(8) FusedStep {
   static constexpr uint8_t kNone = 255, kLast = 254;
   FusedOp op;
   Number type;
-  uint8_t a = kNone, b = kNone;  ///< Slots; kLast: what the step before has left.
-  uint8_t to = kNone;            ///< Slot.
-  uint8_t memory = kNone;        ///< A load's operand, or the output that the result is stored in.
+  uint8_t a = kNone, b = kNone, c = kNone;  ///< Slots; kLast: what the step before has left.
+  uint8_t to = kNone;                       ///< Slot.
+  uint8_t memory = kNone;  ///< A load's operand, or the output that the result is stored in.
 };
 struct FusedProgram {
   static constexpr int kMostSteps = 96, kMostOperands = 16, kMostOutputs = 8, kSlots = 12;

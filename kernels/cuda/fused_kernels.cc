@@ -20,8 +20,10 @@ namespace {
 constexpr char kFloats = 0, kDoubles = 0;
 
 bool IsComputedInFloat(Number type) {
-  return type == Number::kHalf || type == Number::kBfloat16 || type == Number::kFloat;
+  return type == Number::kHalf || type == Number::kBfloat16 || type == Number::kFloat ||
+         type == Number::kBool;
 }
+bool IsComputedInDouble(Number type) { return type == Number::kDouble || type == Number::kBool; }
 
 /// An operand's number and shape.
 using Operands =
@@ -78,11 +80,13 @@ class FusedKernel final : public Kernel {
  public:
   /// `program` stores all outputs.
   FusedKernel(std::vector<Number> types, std::vector<FusedFunction> functions,
-              std::vector<int> results, FusedCalls calls, const FusedProgram& program)
+              std::vector<int> results, FusedCalls calls, bool in_double,
+              const FusedProgram& program)
       : types_(std::move(types)),
         functions_(std::move(functions)),
         results_(std::move(results)),
         calls_(std::move(calls)),
+        in_double_(in_double),
         whole_(program) {
     for (size_t o = 0; o < calls_.outputs.size(); ++o) {
       std::vector<int>& inputs = in_place_.emplace_back();
@@ -169,7 +173,7 @@ class FusedKernel final : public Kernel {
       call.outputs[call.num_outputs++] = output->mutable_raw_data();
     }
     call.n = shape.num_elements();
-    return CudaStatus(LaunchFused(in_double(), call, StreamOf(ctx)), "an element-wise kernel");
+    return CudaStatus(LaunchFused(in_double_, call, StreamOf(ctx)), "an element-wise kernel");
   }
 
   absl::StatusOr<FusedProgram> ProgramFor(const std::vector<int>& outputs) {
@@ -192,16 +196,18 @@ class FusedKernel final : public Kernel {
         return ElementType::kBfloat16;
       case Number::kDouble:
         return ElementType::kDouble;
+      case Number::kBool:
+        return ElementType::kBool;
       default:
         return ElementType::kFloat;
     }
   }
-  bool in_double() const { return types_[0] == Number::kDouble; }
 
   const std::vector<Number> types_;             ///< Of the inputs.
   const std::vector<FusedFunction> functions_;  ///< A sum of many is some.
   const std::vector<int> results_;              ///< Per output: its value among the functions'.
   const FusedCalls calls_;
+  const bool in_double_;
   const FusedProgram whole_;
   std::vector<std::vector<int>> in_place_;  ///< Per output: inputs that it may overwrite.
   std::mutex mutex_;
@@ -212,8 +218,8 @@ class FusedKernel final : public Kernel {
 
 const void* FusiblePart::family() const {
   if (!offered_) return nullptr;
-  if (from_ == Number::kDouble && to_ == Number::kDouble) return &kDoubles;
-  return IsComputedInFloat(from_) && IsComputedInFloat(to_) ? &kFloats : nullptr;
+  if (IsComputedInFloat(from_) && IsComputedInFloat(to_)) return &kFloats;
+  return IsComputedInDouble(from_) && IsComputedInDouble(to_) ? &kDoubles : nullptr;
 }
 
 std::shared_ptr<Kernel> FusiblePart::Fuse(const FusedCalls& calls) const {
@@ -222,24 +228,30 @@ std::shared_ptr<Kernel> FusiblePart::Fuse(const FusedCalls& calls) const {
   std::vector<FusedFunction> functions;
   std::vector<int> value_of;  // Among the functions' values, per value of the calls.
   for (int k = 0; k < inputs; ++k) value_of.push_back(k);
-  const Number wide = from_ == Number::kDouble ? Number::kDouble : Number::kFloat;
+  const bool in_double = family() == &kDoubles;
+  const Number wide = in_double ? Number::kDouble : Number::kFloat;
   for (const FusedCalls::Call& call : calls.calls) {
     const auto& part = static_cast<const FusiblePart&>(*call.kernel);
     std::vector<int> operands;
-    for (const int operand : call.operands) {
-      if (operand < inputs) types[operand] = part.from();
+    for (size_t k = 0; k < call.operands.size(); ++k) {
+      const int operand = call.operands[k];
+      if (operand < inputs) types[operand] = part.TypeOfOperand(static_cast<int>(k));
       operands.push_back(value_of[operand]);
     }
     if (part.swapped()) std::swap(operands[0], operands[1]);
-    int first = operands[0];
-    for (size_t k = 2; k < operands.size(); ++k) {
-      functions.push_back({part.op(), wide, first, operands[k - 1]});
-      first = inputs + static_cast<int>(functions.size()) - 1;
+    if (part.op() == FusedOp::kSelect) {
+      functions.push_back({part.op(), part.to(), operands[0], operands[1], operands[2]});
+    } else {
+      int first = operands[0];
+      for (size_t k = 2; k < operands.size(); ++k) {
+        functions.push_back({part.op(), wide, first, operands[k - 1]});
+        first = inputs + static_cast<int>(functions.size()) - 1;
+      }
+      const int second = operands.size() > 1 ? operands.back() : -1;
+      const FusedOp op =
+          second < 0 && part.op() == ToFused(BinaryOp::kAdd) ? FusedOp::kRound : part.op();
+      functions.push_back({op, part.to(), first, second});
     }
-    const int second = operands.size() > 1 ? operands.back() : -1;
-    const FusedOp op =
-        second < 0 && part.op() == ToFused(BinaryOp::kAdd) ? FusedOp::kRound : part.op();
-    functions.push_back({op, part.to(), first, second});
     value_of.push_back(inputs + static_cast<int>(functions.size()) - 1);
   }
   std::vector<int> results;
@@ -247,7 +259,7 @@ std::shared_ptr<Kernel> FusiblePart::Fuse(const FusedCalls& calls) const {
   const std::optional<FusedProgram> program = MakeFusedProgram(types, functions, results);
   if (!program.has_value()) return nullptr;
   return std::make_shared<FusedKernel>(std::move(types), std::move(functions), std::move(results),
-                                       calls, *program);
+                                       calls, in_double, *program);
 }
 
 }  // namespace troupe::cuda

@@ -24,10 +24,14 @@ class FusiblePart : public FusibleKernel {
   Number from() const { return from_; }
   Number to() const { return to_; }
   bool swapped() const { return swapped_; }
+  /// Of an operand: a kSelect's first one is a bool.
+  Number TypeOfOperand(int k) const {
+    return op_ == FusedOp::kSelect && k == 0 ? Number::kBool : from_;
+  }
 
  protected:
-  /// Of one or two operands, or a kAdd of any number, which is rounded once. `swapped`: the
-  /// function takes the second one first.
+  /// Of one or two operands, three of a kSelect, or a kAdd of any number, which is rounded once.
+  /// `swapped`: the function takes the second one first.
   void Offer(FusedOp op, Number from, Number to, bool swapped = false) {
     op_ = op;
     from_ = from;

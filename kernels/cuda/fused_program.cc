@@ -1,6 +1,7 @@
 #include "kernels/cuda/fused_program.h"
 
 #include <algorithm>
+#include <array>
 
 namespace troupe::cuda {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 struct Named {
   FusedStep step;
   int result;
-  int a = -1, b = -1;
+  int a = -1, b = -1, c = -1;
 };
 
 /// The steps in their order, after `early` loads. Other operands are loaded where they are used
@@ -22,8 +23,9 @@ std::vector<Named> OrderSteps(const std::vector<Number>& types,
   for (const int output : outputs) needed[output] = 1;
   for (int f = static_cast<int>(functions.size()) - 1; f >= 0; --f) {
     if (!needed[num_operands + f]) continue;
-    needed[functions[f].a] = 1;
-    if (functions[f].b >= 0) needed[functions[f].b] = 1;
+    for (const int value : {functions[f].a, functions[f].b, functions[f].c}) {
+      if (value >= 0) needed[value] = 1;
+    }
   }
   std::vector<Named> steps;
   std::vector<char> loaded(types.size());
@@ -40,17 +42,18 @@ std::vector<Named> OrderSteps(const std::vector<Number>& types,
     }
   };
   each_needed([&](const FusedFunction& function, int) {
-    for (const int value : {function.a, function.b}) {
+    for (const int value : {function.a, function.b, function.c}) {
       if (static_cast<int>(steps.size()) < early) load(value);
     }
   });
   each_needed([&](const FusedFunction& function, int result) {
     load(function.a);
     if (function.b != function.a) load(function.b);
+    if (function.c != function.a && function.c != function.b) load(function.c);
     FusedStep step{function.op, function.type};
     const auto output = std::find(outputs.begin(), outputs.end(), result);
     if (output != outputs.end()) step.memory = static_cast<uint8_t>(output - outputs.begin());
-    steps.push_back({step, result, function.a, function.b});
+    steps.push_back({step, result, function.a, function.b, function.c});
   });
   return steps;
 }
@@ -69,8 +72,10 @@ std::optional<FusedProgram> AssignSlots(std::vector<Named> steps, int early) {
     last_use[from] = by;
     return from;
   };
-  std::vector<std::pair<int, int>> from(count);
-  for (int s = 0; s < count; ++s) from[s] = {use(steps[s].a, s), use(steps[s].b, s)};
+  std::vector<std::array<int, 3>> from(count);
+  for (int s = 0; s < count; ++s) {
+    from[s] = {use(steps[s].a, s), use(steps[s].b, s), use(steps[s].c, s)};
+  }
 
   FusedProgram program;
   program.num_steps = count;
@@ -82,8 +87,9 @@ std::optional<FusedProgram> AssignSlots(std::vector<Named> steps, int early) {
       if (maker < 0) return FusedStep::kNone;
       return maker == s - 1 && maker >= early ? FusedStep::kLast : steps[maker].step.to;
     };
-    step.a = place(from[s].first);
-    step.b = place(from[s].second);
+    step.a = place(from[s][0]);
+    step.b = place(from[s][1]);
+    step.c = place(from[s][2]);
     if (last_use[s] > s + 1 || s < early) {
       // A slot that no later step reads, or that this one has read last.
       const auto free = std::find_if(holder.begin(), holder.end(),

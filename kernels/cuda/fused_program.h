@@ -10,12 +10,12 @@
 
 namespace troupe::cuda {
 
-/// A function of one or two values, which are numbered: operands first, then results.
+/// A function of up to three values, which are numbered: operands first, then results.
 struct FusedFunction {
   FusedOp op;
   Number type;  ///< To which the result is rounded.
   int a;
-  int b = -1;  ///< -1: there is no second one.
+  int b = -1, c = -1;  ///< -1: there is none.
 };
 
 /// A program that stores output o, the value `outputs[o]` (a result; no two are the same), and

@@ -29,17 +29,19 @@ template <int kN, typename T>
 __device__ Packed<T, kN> LoadPacked(const T* from, int64_t at) {
   return *reinterpret_cast<const Packed<T, kN>*>(from + at);
 }
-/// To global memory, by instructions of 16 or 8 bytes: of an assignment nvcc makes one for each
+/// To global memory, by instructions of 4 to 16 bytes: of an assignment nvcc makes one for each
 /// element at times.
 template <int kN, typename T>
 __device__ void StorePacked(const Packed<T, kN>& values, T* to, int64_t at) {
 #ifdef __CUDACC__
   constexpr int kBytes = sizeof(values);
-  if constexpr (kBytes == 8 || kBytes % 16 == 0) {
+  if constexpr (kBytes == 4 || kBytes == 8 || kBytes % 16 == 0) {
     uint32_t words[kBytes / 4];
     memcpy(words, &values, kBytes);
     const size_t address = __cvta_generic_to_global(to + at);
-    if constexpr (kBytes == 8) {
+    if constexpr (kBytes == 4) {
+      asm volatile("st.global.u32 [%0], %1;" ::"l"(address), "r"(words[0]) : "memory");
+    } else if constexpr (kBytes == 8) {
       asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(address), "r"(words[0]), "r"(words[1])
                    : "memory");
     } else {
@@ -96,7 +98,11 @@ __device__ V ShuffleUp(V value, int delta) {
 template <typename V, typename Join>
 __device__ V JoinGroup(V value, int group, V* of_warps, Join join) {
   for (int mask = (group < kWarp ? group : kWarp) / 2; mask > 0; mask /= 2) {
-    value = join(value, ShuffleXor(value, mask));
+    // Of two sums of products nvcc joins the second product with the addition, without rounding it:
+    // which one that is must not differ between lanes.
+    const V other = ShuffleXor(value, mask);
+    value =
+        (threadIdx.x & static_cast<unsigned>(mask)) == 0 ? join(value, other) : join(other, value);
   }
   if (group <= kWarp) return value;
   __syncthreads();  // They may still be read from the last time.

@@ -54,13 +54,23 @@ absl::Status Select(KernelContext& ctx) {
   return Choose(ctx, Shape(rows), shape);
 }
 
-absl::Status SelectV2(KernelContext& ctx) {
-  const Shape condition = ctx.input(0).shape();
-  TROUPE_ASSIGN_OR_RETURN(const Shape branches,
-                          BroadcastShapes(ctx.input(1).shape(), ctx.input(2).shape()));
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(condition, branches));
-  return Choose(ctx, condition, shape);
-}
+class SelectV2 final : public Kernel, public FusiblePart {
+ public:
+  SelectV2(KernelConstruction& construction, absl::Status*) {
+    const ElementType type = construction.input_type(1);
+    if (IsFloating(type)) Offer(FusedOp::kSelect, *NumberOf(type), *NumberOf(type));
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const Shape &condition = ctx.input(0).shape(), &x = ctx.input(1).shape(),
+                &y = ctx.input(2).shape();
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFor({&condition, &x, &y}));
+    return Choose(ctx, condition, shape);
+  }
+  absl::StatusOr<Shape> ShapeFor(absl::Span<const Shape* const> operands) const override {
+    TROUPE_ASSIGN_OR_RETURN(const Shape branches, BroadcastShapes(*operands[1], *operands[2]));
+    return BroadcastShapes(*operands[0], branches);
+  }
+};
 
 absl::Status ClipByValue(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);

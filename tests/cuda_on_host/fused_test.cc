@@ -38,6 +38,9 @@ const char* const kGradients[] = {"EluGrad",   "InvGrad",      "Relu6Grad",   "R
                                   "RsqrtGrad", "SeluGrad",     "SigmoidGrad", "SoftplusGrad",
                                   "SqrtGrad",  "SoftsignGrad", "TanhGrad"};
 
+const char* const kComparisons[] = {"Equal",     "NotEqual", "Less",
+                                    "LessEqual", "Greater",  "GreaterEqual"};
+
 class Fused : public ::testing::Test {
  protected:
   Fused() : graph_(std::make_shared<Graph>()) {}
@@ -60,6 +63,10 @@ class Fused : public ::testing::Test {
     NodeSpec spec(op, Name());
     for (const Output& input : inputs) spec.Input(input);
     return Add(spec);
+  }
+
+  Output Cast(const Output& value, ElementType to) {
+    return Add(NodeSpec("Cast", Name()).Input(value).Attr("DstT", to));
   }
 
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Output>& fetches, bool optimize,
@@ -124,6 +131,14 @@ TEST_F(Fused, EachFunction) {
       fetches.push_back(Call("Neg", {Call(op, {x, y})}));
       ++count;
     }
+    for (const char* op : kComparisons) {
+      const Output x = Feed(Numbers(type, Shape({5, 7}), 500 + static_cast<uint64_t>(count)));
+      const Output y = Feed(Numbers(type, Shape({7}), 600 + static_cast<uint64_t>(count)));
+      const Output holds = Call(op, {x, Call("Maximum", {x, y})});
+      fetches.push_back(holds);
+      fetches.push_back(Call("SelectV2", {holds, y, x}));
+      ++count;
+    }
     EXPECT_EQ(Compare(fetches), count) << ElementTypeName(type);
   }
 }
@@ -145,14 +160,27 @@ TEST_F(Fused, SumsAreRoundedOnce) {
 TEST_F(Fused, TypesMayDiffer) {
   const Output x = Feed(Numbers(kFloat, Shape({100}), 1)),
                h = Feed(Numbers(kHalf, Shape({100}), 2));
-  const auto cast = [&](const Output& value, ElementType to) {
-    return Add(NodeSpec("Cast", Name()).Input(value).Attr("DstT", to));
-  };
-  const Output rounded = Call("Mul", {cast(x, kHalf), h});
-  const Output wide = Call("Add", {cast(rounded, kFloat), x});
-  EXPECT_EQ(Compare({rounded, wide, cast(Call("Neg", {wide}), kBfloat16)}), 1);
+  const Output rounded = Call("Mul", {Cast(x, kHalf), h});
+  const Output wide = Call("Add", {Cast(rounded, kFloat), x});
+  EXPECT_EQ(Compare({rounded, wide, Cast(Call("Neg", {wide}), kBfloat16)}), 1);
   // What is computed in double stands alone.
-  EXPECT_EQ(Compare({Call("Neg", {cast(x, kDouble)})}), 0);
+  EXPECT_EQ(Compare({Call("Neg", {Cast(x, kDouble)})}), 0);
+}
+
+TEST_F(Fused, Conditions) {
+  for (const ElementType type : {kFloat, kHalf, kBfloat16, kDouble}) {
+    const Output x = Feed(Numbers(type, Shape({3, 41}), 1)),
+                 y = Feed(Numbers(type, Shape({41}), 2)), one = Feed(Numbers(type, Shape(), 3));
+    const Output less = Call("Less", {x, y});
+    // A dropout's mask; what is not a number is true.
+    EXPECT_EQ(Compare({less, Call("Mul", {Cast(less, type), x})}), 1);
+    EXPECT_EQ(Compare({Call("SelectV2", {Cast(x, kBool), y, one})}), 1);
+  }
+  const Output x = Feed(Numbers(kFloat, Shape({7, 9}), 1)), p = Feed(Numbers(kBool, Shape({9}), 2)),
+               q = Feed(Numbers(kBool, Shape({7, 1}), 3));
+  const Output both = Call("LogicalAnd", {p, q}), any = Call("LogicalOr", {q, Cast(x, kBool)}),
+               neither = Call("LogicalNot", {Call("LogicalOr", {both, any})});
+  EXPECT_EQ(Compare({both, neither, Call("SelectV2", {any, x, Call("Neg", {x})})}), 1);
 }
 
 TEST_F(Fused, Biases) {
@@ -295,13 +323,15 @@ TEST_F(Fused, RandomGraphs) {
                   c = 1 + static_cast<int64_t>(below(9));
     const Shape shapes[] = {Shape({a, c, b}), Shape({b}),       Shape({c, 1}),   Shape(),
                             Shape({a, 1, b}), Shape({a, c, b}), Shape({1, c, b})};
-    std::vector<Output> values;
-    std::vector<Shape> known;
+    std::vector<Output> values, conditions;
+    std::vector<Shape> known, of_conditions;
     for (int i = 0; i < 5; ++i) {
       const Shape& shape = shapes[below(std::size(shapes))];
       values.push_back(Feed(Numbers(type, shape, random(), Values::kModerate)));
       known.push_back(shape);
     }
+    conditions.push_back(Feed(Numbers(kBool, shapes[1], random())));
+    of_conditions.push_back(shapes[1]);
     std::vector<Output> fetches;
     const size_t calls = 5 + below(60);
     for (size_t i = 0; i < calls; ++i) {
@@ -309,8 +339,24 @@ TEST_F(Fused, RandomGraphs) {
         return below(2) == 0 ? values.size() - 1 - below(4) : below(values.size());
       };
       const size_t x = pick(), y = pick();
-      const size_t kind = below(20);
-      if (kind < 8) {
+      const size_t kind = below(26);
+      const size_t p = below(conditions.size()), q = below(conditions.size());
+      if (kind >= 23) {
+        const Shape branches = *BroadcastShapes(known[x], known[y]);
+        values.push_back(Call("SelectV2", {conditions[p], values[x], values[y]}));
+        known.push_back(*BroadcastShapes(of_conditions[p], branches));
+      } else if (kind >= 20) {
+        if (kind == 20) {
+          conditions.push_back(Call("LogicalOr", {conditions[p], conditions[q]}));
+          of_conditions.push_back(*BroadcastShapes(of_conditions[p], of_conditions[q]));
+        } else {
+          const char* const op = kComparisons[below(std::size(kComparisons))];
+          conditions.push_back(Call(op, {values[x], values[y]}));
+          of_conditions.push_back(*BroadcastShapes(known[x], known[y]));
+        }
+        if (below(8) == 0) fetches.push_back(conditions.back());
+        continue;
+      } else if (kind < 8) {
         values.push_back(Call(kUnary[below(std::size(kUnary))], {values[x]}));
         known.push_back(known[x]);
       } else if (kind < 17) {
