@@ -304,6 +304,7 @@ class GraphDefImporter : GraphImporter {
     added.def->set_device(node.device().empty() ? options_.default_device : node.device());
     added.op_known = known;
     RenameColocation(added.def.get());
+    RenameFrame(added.def.get());
     added.registration = *registration;
     added.inputs = inputs_;
     added.control_inputs = controls_;
@@ -321,6 +322,28 @@ class GraphDefImporter : GraphImporter {
       auto index = by_name_.find(std::string_view(group).substr(kColocation.size()));
       if (index != by_name_.end()) group = StrCat(kColocation, names_[index->second]);
     }
+  }
+
+  /// Loops that are imported twice are two.
+  void RenameFrame(NodeDef* def) {
+    if (options_.prefix.empty() && !renamed_) return;
+    auto found = def->mutable_attr()->find("frame_name");
+    if (found == def->mutable_attr()->end()) return;
+    std::string* const name = found->second.mutable_s();
+    const auto [frame, is_new] = frames_.try_emplace(*name);
+    if (is_new) {
+      const std::string wanted =
+          options_.prefix.empty() ? *name : StrCat(options_.prefix, "/", *name);
+      std::unordered_set<std::string> taken;
+      for (const std::unique_ptr<Node>& node : impl_->nodes) {
+        if (node->op() == "Enter" || node->op() == "RefEnter") {
+          taken.insert(node->attrs().GetOr<std::string>("frame_name", ""));
+        }
+      }
+      frame->second = wanted;
+      for (int i = 1; taken.contains(frame->second); ++i) frame->second = StrCat(wanted, "_", i);
+    }
+    *name = frame->second;
   }
 
   /// Shapes that whoever wrote the graph has noted add to what is inferred.
@@ -363,8 +386,9 @@ class GraphDefImporter : GraphImporter {
   int producer_ = 0;
   bool renamed_ = false;
   std::vector<Node*> dependencies_;
-  std::vector<std::string> names_;                     // by index: the name in the graph
-  std::unordered_map<std::string_view, int> by_name_;  // names of the definition
+  std::vector<std::string> names_;                       // by index: the name in the graph
+  std::unordered_map<std::string_view, int> by_name_;    // names of the definition
+  std::unordered_map<std::string, std::string> frames_;  // names of frames: in the graph
   std::vector<Pending> pending_;
   std::vector<BackEdge> back_edges_;
   std::vector<Output> inputs_;  // of the node being added

@@ -66,16 +66,27 @@ class ConditionFinder {
     *all = std::move(united);
   }
 
+  /// Where a predicate comes from. What a reference gives, one cannot know: it may change.
   PlanSpec::Input Origin(PlanSpec::Input value) const {
     while (nodes_[value.node].flow == FlowOp::kLoopCond || nodes_[value.node].op == "Identity") {
-      value = nodes_[value.node].inputs[0];
+      const std::vector<PlanSpec::Input>& inputs = nodes_[value.node].inputs;
+      if (inputs.empty() || MayChange(inputs[0])) break;  // Without: it is fed.
+      value = inputs[0];
     }
     return value;
   }
+  static bool MayChange(const PlanSpec::Input& value) { return value.snapshot || value.reference; }
   Conditions Of(const PlanSpec::Input& value) const {
     Conditions all = conditions_[value.node];
     if (nodes_[value.node].flow == FlowOp::kSwitch) {
-      const PlanSpec::Input pred = Origin(nodes_[value.node].inputs[1]);
+      constexpr int kNoPort = 2;  // A Switch has two.
+      PlanSpec::Input pred = nodes_[value.node].inputs[1];
+      if (MayChange(pred)) {
+        pred.node = value.node;
+        pred.port = kNoPort;
+      } else {
+        pred = Origin(pred);
+      }
       Unite({PredicateIs(pred.node, pred.port, value.port == 1)}, &all);
     }
     return all;
@@ -88,6 +99,18 @@ class ConditionFinder {
     for (const int before : nodes_[i].control_inputs) Unite(conditions_[before], &all);
     return all;
   }
+  /// Of a loop: alive in each of its iterations.
+  bool IsVariable(int merge) const {
+    bool goes_on = false;
+    for (const PlanSpec::Input& input : nodes_[merge].inputs) {
+      if (input.node >= merge) {
+        goes_on = true;
+      } else if (nodes_[input.node].flow != FlowOp::kEnter) {
+        return false;
+      }
+    }
+    return goes_on && nodes_[merge].control_inputs.empty();
+  }
   bool IsOfLoop(int i) const {
     return nodes_[i].frame > 0 && together_[static_cast<size_t>(nodes_[i].frame)] != 0;
   }
@@ -96,8 +119,7 @@ class ConditionFinder {
     conditions_.assign(nodes_.size(), {});
     for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
       switch (nodes_[i].flow) {
-        case FlowOp::kControlTrigger:
-          break;
+        case FlowOp::kControlTrigger:  // It runs in any case, but waits.
         case FlowOp::kRecv:
         case FlowOp::kNextIteration:
           conditions_[i] = {IsAlive(i)};
@@ -108,6 +130,8 @@ class ConditionFinder {
           entered_[static_cast<size_t>(loop)] = Needed(i);
           conditions_[i] = {together_[static_cast<size_t>(loop)] != 0 ? LoopIsAlive(loop)
                                                                       : IsAlive(i)};
+          // The others are there in the first iteration only.
+          if (nodes_[i].flow == FlowOp::kEnter) Unite({IsAlive(i)}, &conditions_[i]);
           break;
         }
         case FlowOp::kExit:
@@ -115,12 +139,8 @@ class ConditionFinder {
           if (IsOfLoop(i)) conditions_[i] = entered_[static_cast<size_t>(nodes_[i].frame)];
           break;
         case FlowOp::kMerge: {
-          const bool goes_on =
-              std::any_of(nodes_[i].inputs.begin(), nodes_[i].inputs.end(),
-                          [&](const PlanSpec::Input& input) { return input.node >= i; });
-          conditions_[i] = {goes_on && IsOfLoop(i) && nodes_[i].control_inputs.empty()
-                                ? LoopIsAlive(nodes_[i].frame)
-                                : IsAlive(i)};
+          conditions_[i] = {IsVariable(i) && IsOfLoop(i) ? LoopIsAlive(nodes_[i].frame)
+                                                         : IsAlive(i)};
           break;
         }
         default:

@@ -169,7 +169,14 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
     return InvalidArgument(where, "its results are ", TypeNames(body->result_types),
                            ", expected are ", TypeNames(*result_types));
   }
-  for (const NodeDef& node : body->nodes) Note(node);
+  for (NodeDef& node : body->nodes) {
+    // Each call has loops of its own.
+    const auto frame = node.mutable_attr()->find("frame_name");
+    if (frame != node.mutable_attr()->end()) {
+      frame->second.set_s(StrCat(prefix, "/", frame->second.s()));
+    }
+    Note(node);
+  }
   stack_.push_back(name);
   const std::string outer_gate = gate_;
   if (lowered) gate_ = options.controls.front();

@@ -20,8 +20,8 @@ struct Arguments {
   int64_t n;
   int rank;
   bool packed, small;
-  Divisor sizes[Broadcast::kMaxRank];
-  int64_t strides[FusedProgram::kMostOperands][Broadcast::kMaxRank];
+  Divisor sizes[FusedProgram::kMostDims];
+  int64_t strides[FusedProgram::kMostOperands][FusedProgram::kMostDims];
 
   /// Where the output's element `i` is in an operand.
   __device__ int64_t At(int operand, int64_t i) const {

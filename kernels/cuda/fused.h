@@ -94,6 +94,7 @@ struct alignas(8) FusedStep {
 };
 struct FusedProgram {
   static constexpr int kMostSteps = 96, kMostOperands = 16, kMostOutputs = 8, kSlots = 12;
+  static constexpr int kMostDims = 16;
   int num_steps = 0;
   int num_early = 0;  ///< The first steps, which are loads to slots: under way at the same time.
   FusedStep steps[kMostSteps];
@@ -108,8 +109,8 @@ struct FusedCall {
   int num_outputs = 0;
   int64_t n = 0;  ///< Elements of each output.
   int rank = 0;
-  int64_t sizes[Broadcast::kMaxRank];
-  int64_t strides[FusedProgram::kMostOperands][Broadcast::kMaxRank];
+  int64_t sizes[FusedProgram::kMostDims];
+  int64_t strides[FusedProgram::kMostOperands][FusedProgram::kMostDims];
 };
 
 /// Enqueues a program that computes in double, or in float. An output may be an operand of its own

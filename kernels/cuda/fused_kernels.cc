@@ -55,9 +55,9 @@ absl::Status SetStrides(const Shape& shape, const Operands& operands, FusedCall*
       call->sizes[call->rank - 1] *= size;
       continue;
     }
-    if (call->rank == Broadcast::kMaxRank) {
+    if (call->rank == FusedProgram::kMostDims) {
       return absl::UnimplementedError(StrCat("broadcasting to ", shape.ToString(),
-                                             " has more than ", Broadcast::kMaxRank,
+                                             " has more than ", FusedProgram::kMostDims,
                                              " dimensions that differ"));
     }
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -150,7 +150,7 @@ class FusedKernel final : public Kernel {
     for (int k = 0; k < calls_.num_inputs; ++k) {
       fits[k] = all && *shapes[k] == shape;
       call.operands[k] = nullptr;
-      std::fill_n(call.strides[k], Broadcast::kMaxRank, 0);
+      std::fill_n(call.strides[k], FusedProgram::kMostDims, 0);
       if (LastLoad(call.program, k) < 0) continue;
       operands.emplace_back(k, shapes[k]);
       call.operands[k] = ctx.input(k).raw_data();

@@ -22,12 +22,12 @@ cudaError_t LaunchClip(Number type, const void* x, const void* low, bool low_is_
                        cudaStream_t stream);
 
 struct Addends {
-  static constexpr int kMost = 8;
+  static constexpr int kMost = 128;
   int count = 0;
   const void* data[kMost];
 };
-/// out[i] = the sum of the addends' elements i, in their order, for i < n. `out` may be one of
-/// them.
+/// out[i] = the sum of the addends' elements i, in their order, rounded once, for i < n. `out` may
+/// be one of them.
 cudaError_t LaunchAddN(Number type, const Addends& addends, void* out, int64_t n,
                        cudaStream_t stream);
 

@@ -146,15 +146,33 @@ TEST_F(Fused, EachFunction) {
 TEST_F(Fused, SumsAreRoundedOnce) {
   for (const ElementType type : {kHalf, kBfloat16, kFloat, kDouble}) {
     std::vector<Output> fetches;
-    for (int n = 1; n <= 7; ++n) {
+    for (const int n : {1, 2, 3, 4, 5, 6, 7, 9, 11}) {
       std::vector<Output> inputs;
       for (int i = 0; i < n; ++i) {
         inputs.push_back(Call("Neg", {Feed(Numbers(type, Shape({41}), 10 * n + i))}));
       }
       fetches.push_back(Call("Abs", {Add(NodeSpec("AddN", Name()).Input(inputs))}));
     }
-    EXPECT_EQ(Compare(fetches), 7) << ElementTypeName(type);
+    EXPECT_EQ(Compare(fetches), 9) << ElementTypeName(type);
+    // More than operands, though not more than steps.
+    const Output x = Call("Neg", {Feed(Numbers(type, Shape({41}), 100))}),
+                 y = Call("Neg", {Feed(Numbers(type, Shape({41}), 101))});
+    std::vector<Output> many(40, x);
+    for (size_t i = 0; i < many.size(); i += 3) many[i] = y;
+    EXPECT_EQ(Compare({Call("Abs", {Add(NodeSpec("AddN", Name()).Input(many))})}), 1);
   }
+}
+
+// Each of them takes operands that differ in two, all together in more than it alone could.
+TEST_F(Fused, ManyDimensions) {
+  const int rank = 12;
+  Output sum = Feed(Numbers(kFloat, Shape(std::vector<int64_t>(rank, 2)), 1));
+  for (int d = 0; d < rank; ++d) {
+    std::vector<int64_t> dims(rank, 2);
+    dims[d] = 1;
+    sum = Call("Add", {sum, Feed(Numbers(kFloat, Shape(dims), 2 + static_cast<uint64_t>(d)))});
+  }
+  EXPECT_EQ(Compare({sum}), 1);
 }
 
 TEST_F(Fused, TypesMayDiffer) {

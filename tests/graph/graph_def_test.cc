@@ -45,6 +45,11 @@ const OpRegistry* Ops() {
                     .Output("index: int32")
                     .Attr("T: type")
                     .Attr("N: int >= 1"));
+    r->Register(OpDefBuilder("Enter")
+                    .Input("data: T")
+                    .Output("output: T")
+                    .Attr("T: type")
+                    .Attr("frame_name: string"));
     r->Register(OpDefBuilder("NextIteration").Input("data: T").Output("output: T").Attr("T: type"));
     return r;
   }();
@@ -134,6 +139,27 @@ TEST(ImportGraphDef, Options) {
   options.uniquify_names = true;
   ASSERT_TRUE(Import(def, &graph, options).ok());
   EXPECT_NE(graph.FindNode("p/b_1"), nullptr);
+}
+
+TEST(ImportGraphDef, LoopsThatAreImportedTwiceAreTwo) {
+  const std::string def =
+      std::string("node { name: 'a' op: 'In' } node { name: 'e' op: 'Enter' input: 'a' attr { ") +
+      "key: 'frame_name' value { s: 'loop' } }" + kFloat + "}";
+  Graph graph(Ops());
+  const auto frame = [&](const char* name) {
+    return graph.FindNode(name)->attrs().Get<std::string>("frame_name").value();
+  };
+  ImportOptions options;
+  ASSERT_TRUE(Import(def, &graph, options).ok());
+  options.uniquify_names = true;
+  ASSERT_TRUE(Import(def, &graph, options).ok());
+  options.prefix = "p";
+  ASSERT_TRUE(Import(def, &graph, options).ok());
+  ASSERT_TRUE(Import(def, &graph, options).ok());
+  EXPECT_EQ(frame("e"), "loop");
+  EXPECT_EQ(frame("e_1"), "loop_1");
+  EXPECT_EQ(frame("p/e"), "p/loop");
+  EXPECT_EQ(frame("p/e_1"), "p/loop_1");
 }
 
 TEST(ImportGraphDef, NotedShapesAreUsed) {

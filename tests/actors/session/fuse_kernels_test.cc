@@ -225,6 +225,20 @@ TEST_F(FuseKernelsTest, NotAcrossWhatWaitsForNodes) {
   EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b"), ElementsAre("c", "d")));
 }
 
+// A ControlTrigger runs in any case, but not before what it waits for.
+TEST_F(FuseKernelsTest, NotAcrossATriggerOfThat) {
+  const int x = Feed();
+  const int a = Part("a", {{x, 0}});
+  Fetch(Whole("enqueue", {{a, 0}}));
+  const int dequeue = Add("dequeue", {.kernel = std::make_shared<Waiting>(true), .num_outputs = 1});
+  const int trigger = Flow(FlowOp::kControlTrigger, {}, 0);
+  spec_.nodes[trigger].control_inputs = {dequeue};
+  const int b = Part("b", {{a, 0}});
+  spec_.nodes[b].control_inputs = {trigger};
+  Fetch(b);
+  EXPECT_THAT(Fused(), ElementsAre());
+}
+
 // The read of a variable waits for its updates, which wait for nothing.
 TEST_F(FuseKernelsTest, AcrossWhatWaitsForNoNodes) {
   const int x = Feed();
@@ -250,6 +264,41 @@ TEST_F(FuseKernelsTest, NotAcrossConditions) {
   Fetch(Part("g", {{f, 0}}));
   EXPECT_THAT(Fused(), UnorderedElementsAre(ElementsAre("b", "c"), ElementsAre("d", "e"),
                                             ElementsAre("f", "g")));
+}
+
+TEST_F(FuseKernelsTest, PredicatesMayBeFed) {
+  const int x = Feed(), p = Feed();
+  spec_.nodes[p].op = "Identity";
+  const int s = Flow(FlowOp::kSwitch, {{x, 0}, {p, 0}}, 2);
+  const int a = Part("a", {{s, 1}});
+  Fetch(Part("b", {{a, 0}}));
+  EXPECT_THAT(Fused(), ElementsAre(ElementsAre("a", "b")));
+}
+
+// Two reads of a reference to a variable may give different values.
+TEST_F(FuseKernelsTest, PredicatesMayChange) {
+  const int x = Feed(), variable = Whole("variable", {});
+  const auto read = [&] {
+    const int identity = Whole("read", {{variable, 0}});
+    spec_.nodes[identity].op = "Identity";
+    spec_.nodes[identity].inputs[0].snapshot = true;
+    return identity;
+  };
+  const int p = read(), q = read();
+  const auto on = [&](int predicate, bool snapshot) {
+    const int s = Flow(FlowOp::kSwitch, {{x, 0}, {predicate, 0}}, 2);
+    spec_.nodes[s].inputs[1].snapshot = snapshot;
+    return s;
+  };
+  const int a = Part("a", {{on(p, false), 1}});
+  const int b = Part("b", {{a, 0}, {on(q, false), 1}});
+  const int c = Part("c", {{on(variable, true), 1}});
+  const int d = Part("d", {{c, 0}, {on(variable, true), 1}});
+  const int e = Part("e", {{on(p, false), 1}});
+  Fetch(Part("f", {{e, 0}, {on(p, false), 1}}));
+  Fetch(b);
+  Fetch(d);
+  EXPECT_THAT(Fused(), ElementsAre(ElementsAre("e", "f")));
 }
 
 /// A loop of two variables and a constant; `enters`: what the second one begins with.
@@ -297,6 +346,29 @@ TEST_F(FuseLoopTest, UnlessOneMayNotEnter) {
   const int s = Flow(FlowOp::kSwitch, {{y, 0}, {p, 0}}, 2);
   Loop({s, 1});
   EXPECT_THAT(Fused(), UnorderedElementsAre(ElementsAre("b", "c"), ElementsAre("d", "e")));
+}
+
+// Of what is within a loop, some runs in the first iteration alone, and a variable that does not
+// enter as it is may begin late.
+TEST_F(FuseKernelsTest, BeforeTheVariablesOfALoop) {
+  spec_.frames.resize(2);
+  spec_.frames[1].parent = 0;
+  const int x = Feed(), p = Feed();
+  const int a = Part("a", {{x, 0}});
+  const int e = Flow(FlowOp::kEnter, {{a, 0}}, 1, 0, 1);
+  const int k = Flow(FlowOp::kConstantEnter, {{p, 0}}, 1, 0, 1);
+  const int every = Part("every", {{k, 0}}, 1);
+  const int first = Part("first", {{every, 0}, {e, 0}}, 1);
+  const int elsewhere = Flow(FlowOp::kRecv, {}, 1, 1);  // What another device makes of `first`.
+  const int m = Flow(FlowOp::kMerge, {{elsewhere, 0}, {0, 0}}, 2, 1);
+  const int cond = Flow(FlowOp::kLoopCond, {{k, 0}}, 1, 1);
+  const int s = Flow(FlowOp::kSwitch, {{m, 0}, {cond, 0}}, 2, 1);
+  Flow(FlowOp::kSend, {{first, 0}}, 0, 1);
+  const int next = Whole("next", {{s, 1}, {every, 0}}, 1);
+  spec_.nodes[m].inputs[1] = {Flow(FlowOp::kNextIteration, {{next, 0}}, 1, 1), 0};
+  const int exit = Flow(FlowOp::kExit, {{s, 0}}, 1, 1);
+  Fetch(Part("b", {{a, 0}, {exit, 0}}));
+  EXPECT_THAT(Fused(), ElementsAre());
 }
 
 // By way of the next iteration.

@@ -63,6 +63,26 @@ TEST_P(FunctionsTest, CallEachOther) {
   EXPECT_EQ(Scalar<float>(y[0]), 65536);
 }
 
+// Each call's loop is its own.
+TEST_P(FunctionsTest, MayLoop) {
+  const auto doubled = [](const Scope& s, const Output& times, const Output& x) {
+    return WhileLoop(
+        s, {Const(s, int32_t{0}), x},
+        [&](const Scope& t, Variables v) { return ops::Less(t, v[0], times); },
+        [](const Scope& t, Variables v) {
+          return Outputs{ops::Add(t, v[0], 1), ops::Mul(t, v[1], 2.0f)};
+        })[1];
+  };
+  const Function f = DefineFunction(
+      s_, "PowerOfTwo", {{ElementType::kInt32, scalar_}, {kFloat, scalar_}},
+      [&](const Scope& s, Variables args) { return Outputs{doubled(s, args[0], args[1])}; });
+  const Output x = Placeholder();
+  const Outputs first = Call(s_, f, {3, x});
+  ASSERT_EQ(first.size(), 1u) << s_.status();
+  const Output again = Call(s_, f, {2, doubled(s_, Const(s_, int32_t{1}), first[0])})[0];
+  EXPECT_EQ(Scalar<float>(again, {{x, Tensor::Scalar(5.0f)}}), 5 * 8 * 2 * 4);
+}
+
 TEST_P(FunctionsTest, CallThemselves) {
   DefineFunction(s_, "Factorial", {ElementType::kInt32}, [](const Scope& s, Variables args) {
     return Outputs{Cond(
