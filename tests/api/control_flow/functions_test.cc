@@ -9,7 +9,6 @@
 namespace troupe {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 class FunctionsTest : public FlowTest {
