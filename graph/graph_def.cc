@@ -9,6 +9,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_impl.h"
+#include "graph/passes/frames.h"
 #include "graph/passes/inline_functions.h"
 #include "graph/protos/graph.pb.h"
 
@@ -327,21 +328,23 @@ class GraphDefImporter : GraphImporter {
   /// Loops that are imported twice are two.
   void RenameFrame(NodeDef* def) {
     if (options_.prefix.empty() && !renamed_) return;
-    auto found = def->mutable_attr()->find("frame_name");
-    if (found == def->mutable_attr()->end()) return;
-    std::string* const name = found->second.mutable_s();
+    std::string* const name = FrameName(def);
+    if (name == nullptr) return;
+    if (frames_.empty()) {  // No Enter of this definition has been added yet.
+      for (const std::unique_ptr<Node>& node : impl_->nodes) {
+        if (FlowOpOf(*node) != FlowOp::kEnter && FlowOpOf(*node) != FlowOp::kConstantEnter)
+          continue;
+        taken_frames_.insert(node->attrs().GetOr<std::string>("frame_name", ""));
+      }
+    }
     const auto [frame, is_new] = frames_.try_emplace(*name);
     if (is_new) {
       const std::string wanted =
           options_.prefix.empty() ? *name : StrCat(options_.prefix, "/", *name);
-      std::unordered_set<std::string> taken;
-      for (const std::unique_ptr<Node>& node : impl_->nodes) {
-        if (node->op() == "Enter" || node->op() == "RefEnter") {
-          taken.insert(node->attrs().GetOr<std::string>("frame_name", ""));
-        }
-      }
       frame->second = wanted;
-      for (int i = 1; taken.contains(frame->second); ++i) frame->second = StrCat(wanted, "_", i);
+      for (int i = 1; !taken_frames_.insert(frame->second).second; ++i) {
+        frame->second = StrCat(wanted, "_", i);
+      }
     }
     *name = frame->second;
   }
@@ -389,6 +392,7 @@ class GraphDefImporter : GraphImporter {
   std::vector<std::string> names_;                       // by index: the name in the graph
   std::unordered_map<std::string_view, int> by_name_;    // names of the definition
   std::unordered_map<std::string, std::string> frames_;  // names of frames: in the graph
+  std::unordered_set<std::string> taken_frames_;
   std::vector<Pending> pending_;
   std::vector<BackEdge> back_edges_;
   std::vector<Output> inputs_;  // of the node being added

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
+#include "graph/protos/graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -165,6 +166,14 @@ FlowOp FlowOpOf(const Node& node) {
   if (op == "LoopCond") return FlowOp::kLoopCond;
   if (op == "ControlTrigger") return FlowOp::kControlTrigger;
   return FlowOp::kNone;
+}
+
+std::string* FrameName(NodeDef* node) {
+  if (node->op() != "Enter" && node->op() != "RefEnter") return nullptr;
+  const auto name = node->mutable_attr()->find("frame_name");
+  const bool is_there =
+      name != node->mutable_attr()->end() && name->second.value_case() == AttrValue::kS;
+  return is_there ? name->second.mutable_s() : nullptr;
 }
 
 absl::StatusOr<Frames> FindFrames(const Subgraph& subgraph) { return FrameFinder(subgraph).Run(); }

@@ -12,6 +12,8 @@
 
 namespace troupe {
 
+class NodeDef;
+
 /// What a node does to control flow; the reference forms are like the others.
 enum class FlowOp : uint8_t {
   kNone,
@@ -28,6 +30,9 @@ enum class FlowOp : uint8_t {
 };
 FlowOp FlowOpOf(const Node& node);
 FlowOp FlowOpOf(const SubNode& node);  ///< kNone for feeds and constants.
+
+/// The name of the frame that an Enter leads to, to be changed; nullptr: `node` has none.
+std::string* FrameName(NodeDef* node);
 
 /// A loop, as it stands in the graph.
 struct FrameInfo {

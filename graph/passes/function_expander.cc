@@ -5,6 +5,7 @@
 #include "devices/element_type.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/passes/frames.h"
 #include "graph/passes/inline_functions.h"
 #include "graph/passes/lower_functions.h"
 
@@ -171,10 +172,7 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
   }
   for (NodeDef& node : body->nodes) {
     // Each call has loops of its own.
-    const auto frame = node.mutable_attr()->find("frame_name");
-    if (frame != node.mutable_attr()->end()) {
-      frame->second.set_s(StrCat(prefix, "/", frame->second.s()));
-    }
+    if (std::string* const frame = FrameName(&node)) *frame = StrCat(prefix, "/", *frame);
     Note(node);
   }
   stack_.push_back(name);
