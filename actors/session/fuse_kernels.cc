@@ -138,11 +138,10 @@ class ConditionFinder {
           conditions_[i] = {IsAlive(i)};
           if (IsOfLoop(i)) conditions_[i] = entered_[static_cast<size_t>(nodes_[i].frame)];
           break;
-        case FlowOp::kMerge: {
+        case FlowOp::kMerge:
           conditions_[i] = {IsVariable(i) && IsOfLoop(i) ? LoopIsAlive(nodes_[i].frame)
                                                          : IsAlive(i)};
           break;
-        }
         default:
           conditions_[i] = Needed(i);
           if (MayWait(nodes_[i])) Unite({IsAlive(i)}, &conditions_[i]);

@@ -141,36 +141,12 @@ __device__ void Binary(const Values<W>& a, const Values<W>& b, Values<W>* to) {
   for (int k = 0; k < kSize<W>; ++k) to->values[k] = Fn()(a.values[k], b.values[k]);
 }
 
-struct Less {
-  template <typename W>
-  __device__ W operator()(W a, W b) const {
-    return static_cast<W>(a < b);
-  }
-};
-struct LessEqual {
-  template <typename W>
-  __device__ W operator()(W a, W b) const {
-    return static_cast<W>(a <= b);
-  }
-};
-struct Equal {
-  template <typename W>
-  __device__ W operator()(W a, W b) const {
-    return static_cast<W>(a == b);
-  }
-};
-struct NotEqual {
-  template <typename W>
-  __device__ W operator()(W a, W b) const {
-    return static_cast<W>(a != b);
-  }
-};
-struct Not {
-  template <typename W>
-  __device__ W operator()(W a) const {
-    return static_cast<W>(a == 0);
-  }
-};
+/// 1 where fn holds, else 0.
+template <typename Fn, typename W>
+__device__ void Compare(const Values<W>& a, const Values<W>& b, Values<W>* to, Fn fn) {
+#pragma unroll
+  for (int k = 0; k < kSize<W>; ++k) to->values[k] = static_cast<W>(fn(a.values[k], b.values[k]));
+}
 
 template <auto kOp>
 constexpr int kCode = static_cast<int>(ToFused(kOp));
@@ -235,19 +211,19 @@ __device__ Values<W> Compute(FusedOp op, const Values<W>& a, const Values<W>& b)
     TROUPE_GRADIENT(kSoftplus);
     TROUPE_GRADIENT(kSoftsign);
     case static_cast<int>(FusedOp::kLess):
-      Binary<Less>(a, b, &result);
+      Compare(a, b, &result, [](W x, W y) { return x < y; });
       break;
     case static_cast<int>(FusedOp::kLessEqual):
-      Binary<LessEqual>(a, b, &result);
+      Compare(a, b, &result, [](W x, W y) { return x <= y; });
       break;
     case static_cast<int>(FusedOp::kEqual):
-      Binary<Equal>(a, b, &result);
+      Compare(a, b, &result, [](W x, W y) { return x == y; });
       break;
     case static_cast<int>(FusedOp::kNotEqual):
-      Binary<NotEqual>(a, b, &result);
+      Compare(a, b, &result, [](W x, W y) { return x != y; });
       break;
     case static_cast<int>(FusedOp::kNot):
-      Unary<Not>(a, &result);
+      Compare(a, a, &result, [](W x, W) { return x == 0; });
       break;
 #undef TROUPE_UNARY
 #undef TROUPE_BINARY

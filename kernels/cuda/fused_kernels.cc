@@ -117,7 +117,7 @@ class FusedKernel final : public Kernel {
     absl::InlinedVector<char, 8> done(calls_.outputs.size());
     for (size_t o = 0; o < done.size(); ++o) {
       if (done[o]) continue;
-      std::vector<int> alike;
+      Outputs alike;
       for (size_t other = o; other < done.size(); ++other) {
         if (!(*shapes[calls_.outputs[other]] == *shapes[calls_.outputs[o]])) continue;
         alike.push_back(static_cast<int>(other));
@@ -130,6 +130,7 @@ class FusedKernel final : public Kernel {
 
  private:
   using Shapes = absl::InlinedVector<const Shape*, 24>;
+  using Outputs = absl::InlinedVector<int, size_t{FusedProgram::kMostOutputs}>;
 
   static const FusiblePart& PartOf(const FusedCalls::Call& call) {
     return static_cast<const FusiblePart&>(*call.kernel);
@@ -137,7 +138,7 @@ class FusedKernel final : public Kernel {
 
   /// Outputs of this shape. Operands' buffers may be taken over if these are all that there are.
   absl::Status Enqueue(KernelContext& ctx, const Shape& shape, const Shapes& shapes,
-                       const std::vector<int>& outputs) {
+                       const Outputs& outputs) {
     const bool all = outputs.size() == calls_.outputs.size();
     FusedCall call;
     if (all) {
@@ -176,7 +177,7 @@ class FusedKernel final : public Kernel {
     return CudaStatus(LaunchFused(in_double_, call, StreamOf(ctx)), "an element-wise kernel");
   }
 
-  absl::StatusOr<FusedProgram> ProgramFor(const std::vector<int>& outputs) {
+  absl::StatusOr<FusedProgram> ProgramFor(const Outputs& outputs) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto [known, is_new] = parts_.try_emplace(outputs);
     if (is_new) {
@@ -211,7 +212,7 @@ class FusedKernel final : public Kernel {
   const FusedProgram whole_;
   std::vector<std::vector<int>> in_place_;  ///< Per output: inputs that it may overwrite.
   std::mutex mutex_;
-  std::map<std::vector<int>, std::optional<FusedProgram>> parts_;  ///< Of some outputs.
+  std::map<Outputs, std::optional<FusedProgram>> parts_;  ///< Of some outputs.
 };
 
 }  // namespace
