@@ -41,23 +41,19 @@ class Rows:
     # --- kernels
 
     def node(self):
-        count = self.size(1000, 100)
-        start = self.random(16)
-
-        def step():
-            x = start
-            for _ in range(count):
-                x = torch.neg(x)
-        return step, count
+        return self.calls(torch.neg)
 
     def chain(self):
+        return self.calls(torch.neg, torch.tanh)
+
+    def calls(self, *functions):
         count = self.size(1000, 100)
-        start = self.random(16)
+        start, calls = self.random(16), [functions[i % len(functions)] for i in range(count)]
 
         def step():
             x = start
-            for i in range(count):
-                x = torch.neg(x) if i % 2 == 0 else torch.tanh(x)
+            for call in calls:
+                x = call(x)
         return step, count
 
     def matmul(self, kind):
